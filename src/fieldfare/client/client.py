@@ -151,6 +151,14 @@ class Client:
         self._driver.check()
         await self._driver.connection.move(to)
 
+    async def leave_for(self, node: str) -> None:
+        """Say that this client will go to another node, by name, and go on as before.
+
+        With strategies with advertisements and a policy of publishers that looks ahead, the client's advertisements are
+        at that node first. A hint that turns out wrong does no harm.
+        """
+        await self._driver.leave_for(node)
+
     async def leave(self) -> None:
         """End the session, with all subscriptions and waiting events, and disconnect."""
         await self._driver.end_session()

@@ -213,6 +213,10 @@ class SyncClient:
         """Go to another node, at a URL, with the session."""
         self._thread.call(self._client.move(to))
 
+    def leave_for(self, node: str) -> None:
+        """Say that this client will go to another node, by name, and go on as before."""
+        self._thread.call(self._client.leave_for(node))
+
     def leave(self) -> None:
         """End the session, with all subscriptions and waiting events, and disconnect."""
         self._thread.call(self._client.leave())

@@ -76,6 +76,8 @@ def recovered_core(
         policy=config.sessions.policy,
         replicas=config.sessions.replicas,
         secure=config.security is not None,
+        publishers=config.mobility.policy,
+        proxies=config.mobility.proxies,
         life=secrets.token_hex(6),
         doubtful=_may_be_a_copy(config, storage, stored),
         speaks=config.speaks,

@@ -128,6 +128,17 @@ class Leave(Frame, frozen=True):
     request: int
 
 
+class LeaveFor(Frame, frozen=True):
+    """The client will go to another node: some publisher policies let its advertisements be there first.
+
+    With an older node the client library refuses the request.
+    """
+
+    request: int
+    node: str
+    """Name of the other node."""
+
+
 # From nodes
 
 
@@ -248,6 +259,6 @@ class Bye(Frame, frozen=True):
 
 
 FromClient: TypeAlias = (
-    Hello | Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Acknowledge | Credit | WatchInterest | Leave
+    Hello | Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Acknowledge | Credit | WatchInterest | Leave | LeaveFor
 )
 FromNode: TypeAlias = Welcome | Waiting | Accepted | Done | Refused | Deliveries | Interest | Bye

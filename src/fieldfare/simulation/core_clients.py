@@ -112,6 +112,10 @@ class DurableClient:
         self.changes[self._requests] = message
         self._send(ChangeFilter(self._requests, message))
 
+    def leave_for(self, node: str) -> None:
+        """Say where the client goes next; nobody repeats the hint if it gets lost."""
+        self._send(f.LeaveFor(0, node))
+
     def acknowledge(self) -> None:
         """Send the number of the last delivery, unless the node knows the number."""
         if self.seen > self.acknowledged and self.connected:

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from fieldfare.core.core import Core
+from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.messages import FilterUpdate
@@ -48,6 +49,9 @@ class Options(NamedTuple):
     replicas: int = 0
     remember: float = 60.0
     """seconds for which a broker remembers events; with a small number, the numbers of messages alone must do"""
+    publishers: PublisherPolicy = SAFE
+    proxies: tuple[str, ...] = ()
+    """nodes that advertise for all publishers, if the policy has proxies"""
     shared: SharedIndex | None = None
     """index of the filters of all nodes; None: each node has its own"""
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fieldfare.core.core import Core
 from fieldfare.filters import EVERYTHING
+from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.protocol import messages as m
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
@@ -20,6 +21,10 @@ from fieldfare.simulation.trace import Record
 from fieldfare.tables.network_index import NetworkIndex
 
 logger = logging.getLogger("fieldfare.node")
+
+
+LINGER = 0.3
+"""seconds for which advertisements outlive a departure: shorter and longer than other things take"""
 
 
 class Outcome(NamedTuple):
@@ -46,7 +51,14 @@ class _Errors(logging.Handler):
 def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note] | None = None) -> Outcome:
     """Run a plan; the same plan gives the same run."""
     strategy = STRATEGIES[plan.strategy]
-    options = Options(strategy, plan.replicas, 0.01 if plan.forgetful else 60.0, None if plan.apart else NetworkIndex())
+    options = Options(
+        strategy,
+        plan.replicas,
+        0.01 if plan.forgetful else 60.0,
+        POLICIES[plan.publishers]._replace(linger=LINGER * bool(POLICIES[plan.publishers].linger)),
+        tuple(node for node in ("b0", "b2") if node in plan.topology().brokers),
+        None if plan.apart else NetworkIndex(),
+    )
     network = CoreNetwork(plan.topology(), options, seed=plan.seed, make_core=make_core, story=story)
     errors, propagate = _Errors(network), logger.propagate
     logger.addHandler(errors)
