@@ -7,10 +7,12 @@ from tools.simulation.cores import failure
 
 from fieldfare.core.stand_ins import AHEAD
 from fieldfare.events.event import Event
-from fieldfare.filters import EVERYTHING, parse
+from fieldfare.filters import EVERYTHING, Filter, parse
 from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.messages import About
 from fieldfare.routing.strategies import by_name
+from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.simulation.actions.clients import LeaveFor, Move, Publish, Subscribe
 from fieldfare.simulation.checker import check_durable
 from fieldfare.simulation.core_network import CoreNetwork, Options
@@ -39,6 +41,12 @@ def stand_ins(of: CoreNetwork) -> list[str]:
     nodes = [name for name, host in of.hosts.items() if "ana" in host.core.stand_ins]
     assert nodes == [name for name, disk in of.disks.items() if ("ana",) in disk.rows.get("stand-in", {})]
     return nodes
+
+
+def known(of: CoreNetwork, node: str, neighbour: str, about: About = "subscriptions") -> tuple[Filter, ...]:
+    routes = of.hosts[node].core.broker.routes
+    assert isinstance(routes, TableRoutes)
+    return routes.filters_of(neighbour, about)
 
 
 def to_and_fro(policy: str, *, hint: bool = True) -> int:
@@ -75,11 +83,11 @@ def test_advertisements_linger_through_a_kill_and_end_after_it() -> None:
     made.kill("b0", seconds=0.5)
     made.settle()
     assert stand_ins(made) == ["b0"]
-    assert made.hosts["b1"].core.broker.routes.filters_of("b0", "advertisements") == (parse("x > 0"),)
+    assert known(made, "b1", "b0", "advertisements") == (parse("x > 0"),)
     made.clock.run(made.clock.now + 6.0)
     assert stand_ins(made) == []
     made.settle()
-    assert made.hosts["b1"].core.broker.routes.filters_of("b0", "advertisements") == ()
+    assert known(made, "b1", "b0", "advertisements") == ()
 
 
 def test_a_publisher_that_returns_replaces_the_stand_in() -> None:
@@ -102,7 +110,7 @@ def test_a_hint_brings_the_advertisements_ahead() -> None:
     ana.leave_for("b3")
     made.settle()
     assert stand_ins(made) == ["b3"]
-    assert made.hosts["b3"].core.broker.routes.filters_of("b2") == (EVERYTHING,)  # bob's filter is there already
+    assert known(made, "b3", "b2") == (EVERYTHING,)  # bob's filter is there already
     ana.attach("b3")
     made.settle()
     assert stand_ins(made) == []
@@ -134,7 +142,7 @@ def test_proxies_follow_the_advertisements_until_the_session_ends() -> None:
         assert stand_ins(made) == others
     ana.change(m.Advertise("more", parse("y > 0")))
     made.settle()
-    about = made.hosts["b2"].core.broker.routes.filters_of("b3", "advertisements")
+    about = known(made, "b2", "b3", "advertisements")
     assert set(about) == {parse("x > 0"), parse("y > 0")}
     made.hosts["b0"].core.sessions.leave("ana", made.hosts["b0"].steady())
     made.hosts["b0"].submit(lambda *_: None)

@@ -259,6 +259,16 @@ class Bye(Frame, frozen=True):
 
 
 FromClient: TypeAlias = (
-    Hello | Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Acknowledge | Credit | WatchInterest | Leave | LeaveFor
+    Hello
+    | Publish
+    | Subscribe
+    | Unsubscribe
+    | Advertise
+    | Unadvertise
+    | Acknowledge
+    | Credit
+    | WatchInterest
+    | Leave
+    | LeaveFor
 )
 FromNode: TypeAlias = Welcome | Waiting | Accepted | Done | Refused | Deliveries | Interest | Bye
