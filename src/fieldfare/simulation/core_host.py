@@ -78,6 +78,7 @@ class CoreHost:
             replicas=options.replicas,
             publishers=options.publishers,
             proxies=options.proxies,
+            places=options.places,
             life=f"{self.name}.{life}",
             doubtful=False,
             now=self.steady(),

@@ -17,6 +17,7 @@ from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.messages import FilterUpdate
+from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.clock import Action, VirtualClock
@@ -49,11 +50,12 @@ class Options(NamedTuple):
     replicas: int = 0
     remember: float = 60.0
     """seconds for which a broker remembers events; with a small number, the numbers of messages alone must do"""
+    shared: SharedIndex | None = None
+    """index of the filters of all nodes; None: each node has its own"""
+    places: Places = Places()
     publishers: PublisherPolicy = SAFE
     proxies: tuple[str, ...] = ()
     """nodes that advertise for all publishers, if the policy has proxies"""
-    shared: SharedIndex | None = None
-    """index of the filters of all nodes; None: each node has its own"""
 
 
 class CoreNetwork:
