@@ -152,10 +152,10 @@ class Client:
         await self._driver.connection.move(to)
 
     async def leave_for(self, node: str) -> None:
-        """Say that this client will go to another node, by name, and go on as before.
+        """Name the next node of this client, and go on as before.
 
-        With strategies with advertisements and a policy of publishers that looks ahead, the client's advertisements are
-        at that node first. A hint that turns out wrong does no harm.
+        With a strategy with advertisements and a policy with prefetching, the client's advertisements are at the next
+        node before the client. A wrong hint does no harm.
         """
         await self._driver.leave_for(node)
 

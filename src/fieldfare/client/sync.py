@@ -222,7 +222,7 @@ class SyncClient:
         self._thread.call(self._client.move(to))
 
     def leave_for(self, node: str) -> None:
-        """Say that this client will go to another node, by name, and go on as before."""
+        """Name the next node of this client, and go on as before."""
         self._thread.call(self._client.leave_for(node))
 
     def leave(self) -> None:

@@ -1,15 +1,16 @@
-"""`StandIns`: advertisements of a publisher at a node that has not the publisher's session.
+"""`StandIns`: advertisements of a publisher at a node without the publisher's session.
 
-With advertisements, subscriptions go where an overlapping event is advertised. A session that moves takes its
-advertisements along, and the handover is complete only when the subscriptions have followed: no policy loses an event.
-The `PublisherPolicy` of a node decides what else is advertised, and where, so that less has to follow:
+With advertisements, subscriptions go towards overlapping advertisements. A moving session takes the advertisements
+along, and the handover ends when the subscriptions have followed: no policy loses an event. By the `PublisherPolicy`
+a node advertises in other places, too, and less has to follow:
 
-- *lingering*: after a departure the advertisements stand for a while, and a publisher that returns finds everything;
-- *ahead*: a client says where it goes next, and its advertisements stand there before it comes;
-- *proxies*: some nodes advertise for all publishers, whose moves between these nodes change nothing.
+- *lingering*: after a departure the advertisements stand for a while, for the publisher's return;
+- *ahead*: a client names the next node, and the advertisements stand there before the client comes;
+- *proxies*: some nodes advertise for all publishers, and moves between proxies change nothing.
 
-A stand-in is a client of the broker without a session. It says the same as the session, so that no neighbour hears
-anything when the session joins or leaves it. Stand-ins are in rows, and end after their time, also after a kill.
+A stand-in is a client of the broker without a session, with the same advertisements as the session. So the filters of
+all clients together stay the same when the session comes or goes, and neighbours hear nothing. Stand-ins are in rows,
+and end in time, also after a kill.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
 AHEAD: Final = 60.0
-"""Seconds for which a node advertises for a publisher that is expected and does not come."""
+"""Seconds for which a node advertises for an expected publisher."""
 PROXY: Final = 7 * 86400.0
 """Seconds for which a proxy advertises without another word of the publisher's node."""
 MOST: Final = 10_000
@@ -42,7 +43,7 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class StandIn(msgspec.Struct, frozen=True):
-    """The advertisements of an absent publisher, as texts by id, and the time at which they end."""
+    """The advertisements of an absent publisher, as texts by id, and the time of the end."""
 
     identity: str
     """Identity of the publisher's session."""
@@ -55,10 +56,10 @@ class StandIn(msgspec.Struct, frozen=True):
 
 
 class StandIns:
-    """The stand-ins at a node, and the policy for its own publishers."""
+    """The stand-ins at a node, and the policy for the publishers of the node."""
 
     def __init__(self, core: Core, policy: PublisherPolicy = SAFE, proxies: tuple[str, ...] = ()) -> None:
-        """Begin without stand-ins; `proxies` are the nodes that advertise for everybody, if the policy has proxies."""
+        """Begin without stand-ins; `proxies` are nodes advertising for all publishers, by a policy with proxies."""
         self._core = core
         self._policy = policy
         self._proxies = proxies if policy.proxies else ()
@@ -76,7 +77,7 @@ class StandIns:
     # The node of the session
 
     def departing(self, name: str, now: float) -> None:
-        """Let the advertisements of a departing session linger, before the session drops them."""
+        """Let advertisements of a departing session linger, before the session drops all filters."""
         proxy = self._core.broker.name in self._proxies
         seconds = PROXY if proxy else self._policy.linger if not self._policy.holds else 0.0
         texts = self._advertisements(name)
@@ -86,7 +87,7 @@ class StandIns:
             self._core.links.send_all(self._stand(name, new, now))
 
     def arrived(self, name: str, now: float) -> None:
-        """End the stand-in for a session that is here now, and tell the proxies where the session is."""
+        """End the stand-in for an arrived session, and tell the proxies the new place of the session."""
         if name in self._all:
             self._end(name, now)
         self.changed(name)
@@ -99,7 +100,7 @@ class StandIns:
         self._tell_proxies(name, session.identity, session.moves, self._advertisements(name))
 
     def ended(self, name: str, identity: str, moves: int) -> None:
-        """Let the proxies forget a session that has ended for good."""
+        """Let the proxies forget an ended session."""
         self._tell_proxies(name, identity, moves, {})
 
     def _tell_proxies(self, name: str, identity: str, moves: int, texts: dict[str, str]) -> None:
@@ -108,7 +109,7 @@ class StandIns:
                 self._send(proxy, h.StandInRequest(name, "", identity, texts, PROXY, moves))
 
     def expect(self, name: str, target: str) -> None:
-        """Advertise at the node where the client of a session says that it goes; only some policies do."""
+        """Advertise at the next node of a client, with a policy that looks ahead."""
         core, texts = self._core, self._advertisements(name)
         if not self._policy.ahead or target == core.broker.name or not texts:
             return
@@ -121,7 +122,7 @@ class StandIns:
     # The node of the stand-in
 
     def accept(self, message: h.StandInRequest, now: float) -> None:
-        """Advertise for a session of another node, or stop; a message that a later one has overtaken is ignored."""
+        """Advertise for a session of another node, or stop; an overtaken message is ignored."""
         name, known = message.session, self._all.get(message.session)
         if known is not None and known.identity == message.identity and message.moves < known.moves:
             return
@@ -136,7 +137,7 @@ class StandIns:
             self._core.links.send_all(self._stand(name, new, now))
 
     def _stand(self, name: str, new: StandIn, now: float) -> list[m.Send]:
-        """Advertise for a session, and no more than that; return the filter updates for neighbours."""
+        """Advertise exactly the filters of a stand-in; return the filter updates for neighbours."""
         filters = {id: wire.filter_of(text) for id, text in new.advertisements.items()}
         old = self._all.get(name)
         self._all[name] = new

@@ -142,7 +142,7 @@ class Leave(Frame, frozen=True):
 
 
 class LeaveFor(Frame, frozen=True):
-    """The client will go to another node: some publisher policies let its advertisements be there first.
+    """The client will go to another node: some publisher policies let the advertisements be there first.
 
     With an older node the client library refuses the request.
     """

@@ -167,7 +167,7 @@ class StandInRequest(HandoverMessage, frozen=True):
     """Request to advertise for a publisher whose session is at the sender, as if the session were here.
 
     No part of a handover: the ticket is empty. Such a message prepares a move, or is for a proxy; see `core.stand_ins`.
-    For a hint, an older node is refused; an older proxy hears nothing, and publishers move to it without its help.
+    A hint at an older node is refused; an older proxy hears nothing, and advertises for nobody.
     """
 
     identity: str
