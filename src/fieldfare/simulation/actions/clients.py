@@ -27,6 +27,8 @@ FILTERS: Final[tuple[Filter, ...]] = tuple(
     )
 )
 IDS: Final = ("one", "two")
+TTLS: Final = (0.01, 0.3, 10.0, 1e5)
+"""times to live in seconds: shorter than a way through the network, and longer than any run"""
 
 
 class Publish(Act, frozen=True):
@@ -34,14 +36,17 @@ class Publish(Act, frozen=True):
 
     client: int
     events: tuple[int, ...]
+    ttl: float = 0.0
+    """seconds for which the events are of use; 0: for ever"""
 
     def perform(self, network: CoreNetwork) -> None:
         """Publish, here or as soon as a node serves the client."""
-        client_of(network, self.client).publish([EVENTS[one % len(EVENTS)] for one in self.events])
+        client_of(network, self.client).publish([EVENTS[one % len(EVENTS)] for one in self.events], self.ttl)
 
     def simpler(self) -> Iterable[Act]:
-        """Return a publication of the first event alone."""
-        return [Publish(self.client, self.events[:1])] if len(self.events) > 1 else []
+        """Return a publication of the first event alone, and one without an end."""
+        found = (Publish(self.client, self.events[:1], self.ttl), Publish(self.client, self.events))
+        return [one for one in found if one != self]
 
 
 class Subscribe(Act, frozen=True):
@@ -122,6 +127,16 @@ class BreakLine(Act, frozen=True):
         network.break_line(client_of(network, self.client))
 
 
+class Deafen(Act, frozen=True):
+    """A client hears nothing of its node, and the node hears the client: half of the connection is broken."""
+
+    client: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Lose the frames of the node until the client connects again."""
+        network.deafen(client_of(network, self.client))
+
+
 def _change(
     network: CoreNetwork, number: int, message: m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise
 ) -> None:
@@ -134,7 +149,8 @@ def _change(
 def publish(dice: Dice, client: int | None = None) -> Act:
     """Draw up to three events of a client, any or the given one."""
     events = tuple(dice.randrange(len(EVENTS)) for _ in range(dice.randint(1, 3)))
-    return Publish(dice.client() if client is None else client, events)
+    ttl = dice.choice(TTLS) if dice.random() < 0.1 else 0.0
+    return Publish(dice.client() if client is None else client, events, ttl)
 
 
 def register(dice: Dice) -> Act:
@@ -151,4 +167,5 @@ CHANCES: Final[Chances] = {
     lambda dice: Move(dice.client(), dice.node(), dice.random() < 0.3): 14,
     lambda dice: Detach(dice.client()): 6,
     lambda dice: BreakLine(dice.client()): 4,
+    lambda dice: Deafen(dice.client()): 2,
 }

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from math import inf
 
 from fieldfare.simulation.checker.active_filters import MatchedSubscriptions, advertised, any_match
 from fieldfare.simulation.checker.components import Components
@@ -21,6 +22,7 @@ from fieldfare.simulation.trace import (
     Delivered,
     Departed,
     Down,
+    Forgot,
     Forwarded,
     Published,
     Quiet,
@@ -33,11 +35,17 @@ from fieldfare.simulation.trace import (
 
 
 def liveness(
-    trace: Trace, *, advertisements: bool = False, tally: Tally | None = None, durable: bool = False
+    trace: Trace,
+    *,
+    advertisements: bool = False,
+    tally: Tally | None = None,
+    durable: bool = False,
+    clock_error: float = 0.0,
 ) -> list[Violation]:
     """Find events that subscriptions, and with advertisements publishers, made due and no quiet moment brought.
 
-    With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty.
+    With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty. Only the
+    end of an event's time to live does, by clocks that may differ, and a disk that has lost something.
     The tally counts due deliveries, and the deliveries judged here or by `local_liveness`.
     """
     tally = Tally() if tally is None else tally
@@ -49,6 +57,8 @@ def liveness(
     subscriptions = MatchedSubscriptions(trace)
     network = Components()
     away: set[str] = set()
+    expiry: dict[EventId, float] = {}
+    """from these times on events may be missing"""
     disturbed = quiet = -1
     for record in trace:
         for client, id in subscriptions.follow(record):
@@ -61,20 +71,15 @@ def liveness(
         match record:
             case Up() | Down() | Crashed() | Restarted() if durable:
                 pass
-            case Up() | Down() | Crashed() | Restarted():
+            case Up() | Down() | Crashed() | Restarted() | Forgot():
                 network.follow(record)
                 disturbed = record.order
                 owed.clear()
             case Quiet():
                 quiet = record.order
                 for client in [client for client in owed if client not in away]:
-                    mine = owed.pop(client)
-                    problems = (
-                        f"to {client}: {event_id} is missing, due for {sorted(mine[event_id])}" for event_id in mine
-                    )
-                    found += [Violation("liveness", record.order, problem) for problem in problems]
-                    for event_id in mine:
-                        tally.judges((client, event_id))
+                    mine = {one: ids for one, ids in owed.pop(client).items() if expiry.get(one, inf) > record.time}
+                    found += _missing(client, mine, record.order, tally)
             case Departed():
                 away.add(record.client)
             case Arrived():
@@ -85,6 +90,8 @@ def liveness(
                     tally.judges((record.client, event_id))
             case Published():
                 event_id = record.client, record.sequence
+                if record.ttl:
+                    expiry[event_id] = record.time + record.ttl - clock_error
                 if advertisements and not any_match(promised.of[record.client], record.event):
                     continue
                 wanted = list(subscriptions.match(record.event))
@@ -99,6 +106,13 @@ def liveness(
                     if asked.since < quiet and (durable or network.joined(asked.broker, record.broker)):
                         owed[client].setdefault(event_id, set()).add(id)
     return found
+
+
+def _missing(client: str, owed: dict[EventId, set[str]], order: int, tally: Tally) -> Iterator[Violation]:
+    """Yield a violation for each event that a client should have by now."""
+    for event_id, ids in owed.items():
+        tally.judges((client, event_id))
+        yield Violation("liveness", order, f"to {client}: {event_id} is missing, due for {sorted(ids)}")
 
 
 def _forgive(owed: dict[EventId, set[str]], id: str) -> None:
