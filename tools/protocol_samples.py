@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from fieldfare.events import json
+from fieldfare.events import json, msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.values import Interval
 from fieldfare.filters import parse
@@ -52,10 +52,12 @@ def _raw(event: Event) -> msgspec.Raw:
 
 
 CLIENT_FRAMES: Final = (
+    Sample(f.SetParameters(1, _raw(Event({"myloc": "rebeca-drive 100", "budget": 120}))), "A place, and a value."),
+    Sample(f.SetParameters(2, _raw(Event({"myloc": None}))), "The place is forgotten.", "forgotten"),
     Sample(f.Hello(), "A client without a session and without a token.", "shortest"),
     Sample(f.Hello(session="ana", token="secret", credit=100), "The first connection of a durable session.", "session"),
     Sample(
-        f.Hello(2, "ana", "", 100, "rome", "8b4c0f5d3c2e9a71", ("bern",), 3, (("5f1e0c66a2b4", 1),), 17, "f1Yc"),
+        f.Hello(3, "ana", "", 100, "rome", "8b4c0f5d3c2e9a71", ("bern",), 3, (("5f1e0c66a2b4", 1),), 17, "f1Yc"),
         "The session goes on at another node: the fields from `at` on repeat the last `Welcome`.",
         "moved",
     ),
@@ -76,7 +78,11 @@ CLIENT_FRAMES: Final = (
     Sample(f.Credit(50), "Fifty deliveries more."),
     Sample(f.WatchInterest(9), "Answered by `Done`, and by `Interest` at each change."),
     Sample(f.Leave(10), "The end of the session."),
-    Sample(f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71"), "A new session; the node made up its name.", "shortest"),
+    Sample(
+        f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71", version=3),
+        "A new session; the node made up its name.",
+        "shortest",
+    ),
     Sample(
         f.Welcome(
             "oslo",
@@ -84,6 +90,7 @@ CLIENT_FRAMES: Final = (
             "8b4c0f5d3c2e9a71",
             2,
             17,
+            3,
             max_frame=1 << 20,
             max_batch=10_000,
             replicas=("bern",),
@@ -143,7 +150,8 @@ LINK_FRAMES: Final = (
     ),
     Sample(lf.UnnumberedMessage(wire.encode(m.FilterUpdate(topic="t"))), "A message that may get lost."),
     Sample(lf.Received(19), "All messages up to number 19 are on disk."),
-    Sample(lf.ReachableNodes({"bern": "ws://bern:7400"}), "Nodes on the far side."),
+    Sample(lf.ReachableNodes({"bern": "ws://bern:7400"}), "Nodes on the far side.", "shortest"),
+    Sample(lf.ReachableNodes({"bern": "", "rome": ""}, {"bern": 3}), "One speaks version 3, the other 2.", "versions"),
     Sample(lf.OverviewRequest("bern", "oslo", 1, 2), "Passed on from node to node."),
     Sample(lf.OverviewReply("oslo", "bern", 1, b'{"name":"bern"}'), "The overview is JSON."),
     Sample(lf.LinkEnd("the link would close a cycle"), "The link is refused.", "refused"),
@@ -162,7 +170,11 @@ LINK_MESSAGES: Final = (
     Sample(m.Deliver(QUOTE, "bob", 7, ("cheap",), "oslo", 18), "To a client of a bare broker."),
     Sample(m.Refuse("no advertisement", "mine"), "To a client of a bare broker."),
     Sample(m.Forward(QUOTE, "bob", 7), "An event on its way, with defaults left out.", "shortest"),
-    Sample(m.Forward(KINDS, "bob", 7, "oslo", "oslo", 1767225660.0, "IBM", b"\x01\x02"), "All fields.", "longest"),
+    Sample(
+        m.Forward(KINDS, "bob", 7, "oslo", "oslo", expires=1767225660.0, replaces="IBM", tag=b"\x01\x02"),
+        "All fields.",
+        "longest",
+    ),
     Sample(_UPDATE, "A named filter is a list of its name and its text.", "change"),
     Sample(m.FilterUpdate((parse("x = 1"),), about="advertisements", all=True, topic="t"), "All that counts.", "all"),
     Sample(m.Envelope("bern", "oslo", b"\x80"), "For a node that is no neighbour; see handover.json for contents."),
@@ -190,6 +202,18 @@ HANDOVER: Final = (
             *_SESSION, "8b4c", "ana@example.org", {"cheap": "price < 10"}, {"mine": "price > 0"}, replica=True
         ),
         "Subscriptions and advertisements by id.",
+    ),
+    Sample(
+        h.SessionDescription(
+            *_SESSION,
+            "8b4c",
+            "ana@example.org",
+            {"near": "location = 'hall'"},
+            dynamic={"near": "location IN myloc"},
+            parameters=msgpack.encode(Event({"myloc": "hall"})),
+        ),
+        "A filter with parameters, filled in and as text, and the place of the session.",
+        "dynamic",
     ),
     Sample(
         h.ClientVoucher(*_SESSION, b"\x01\x02", "ana@example.org", ("client",), 1767225660.0, "id", 1767225600.0),

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+
+import msgspec
 
 from fieldfare.client.errors import Refused
 from fieldfare.client.inbox import Inbox
@@ -30,6 +32,7 @@ from fieldfare.client.registrations import (
 from fieldfare.client.requests import Requests
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
+from fieldfare.protocol.versions import lacking, refusal
 
 OutcomeHook = Callable[[bool | Exception], None]
 """called with True when events are safe, False if they need not be sent, or the error"""
@@ -66,6 +69,8 @@ class Engine:
         self.interest = Interest(quench=quench)
         self.inbox = Inbox(credit, durable=self.durable)
         self.advertisements: dict[str, AdvertisementRegistration] = {}
+        self.parameters: dict[str, object] = {}
+        """values that the program has stated for the parameters of filters; None: forgotten"""
         self._dropped_in_session = 0
         """events that were dropped in the life of the session, as far as the node has said"""
         self._on_dropped = on_dropped
@@ -79,6 +84,8 @@ class Engine:
         self._moving = False
         self._identity = ""
         self._max_batch = self._max_frame = 0
+        self._version = 0
+        """version of the present connection"""
         self._replicas: tuple[str, ...] = ()
         self._moves = 0
         self._lives: tuple[tuple[str, int], ...] = ()
@@ -123,6 +130,8 @@ class Engine:
         self.inbox.resume(welcome.acknowledged, anew=anew, void_from=welcome.void_from)
         if anew:
             self._window.renumber(welcome.accepted)
+        if self.parameters and (anew or welcome.may_repeat or welcome.void_from):  # the node may know older values
+            self._request(lambda request: self._parameters_frame(request, self.parameters), lambda _: None)
         registrations: list[Registration] = [*self.advertisements.values(), *self.inbox.subscriptions.values()]
         for registration in registrations:
             self._request_registration(registration, anew=anew or registration.pending)
@@ -136,7 +145,7 @@ class Engine:
 
     def _join(self, welcome: f.Welcome) -> bool:
         """Take the node's description of the session; return True if the node does not know the earlier session."""
-        self.node, self.session = welcome.node, welcome.session
+        self.node, self.session, self._version = welcome.node, welcome.session, welcome.version
         self._max_batch, self._max_frame = welcome.max_batch, welcome.max_frame
         from_replica = welcome.may_repeat > 0 and welcome.moves != self._moves  # a replica counts anew
         self._replicas, self._moves, self._lives = welcome.replicas, welcome.moves, welcome.lives
@@ -173,7 +182,13 @@ class Engine:
         return 0.0 if self._frames or self._window.waiting else self.inbox.pause
 
     def next_frame(self, now: float) -> f.Frame | None:
-        """Return the next frame to send, or None."""
+        """Return the next frame to send, or None. What the node's version lacks is refused here, as the node would."""
+        while (frame := self._next(now)) is not None and (what := lacking(self._version, frame)):
+            reason, of = refusal(self.node, self._version, what), frame.number if isinstance(frame, f.Publish) else 0
+            self.receive(f.Refused(reason, getattr(frame, "request", 0), of, "version"))
+        return frame
+
+    def _next(self, now: float) -> f.Frame | None:
         if self._frames:
             return self._frames.popleft()
         frame = self.inbox.next_frame()
@@ -311,6 +326,26 @@ class Engine:
         self.inbox.acknowledge(item)
 
     # Requests
+
+    def set_parameters(self, values: Mapping[str, object], answer: Answer) -> None:
+        """State values for the parameters of filters, all or none; None forgets a value."""
+        before = {name: self.parameters.get(name) for name in values}
+        Event(values)  # a value that no event could have is an error of the program
+
+        def answered(error: Exception | None) -> None:
+            if isinstance(error, Refused):
+                for name, value in before.items():
+                    if self.parameters[name] == values[name]:
+                        self.parameters[name] = value
+            answer(error)
+
+        self.parameters.update(values)
+        # A repeated request has the latest values: it must not bring back older ones.
+        self.request(lambda request: self._parameters_frame(request, values), answered)
+
+    def _parameters_frame(self, request: int, names: Iterable[str]) -> f.SetParameters:
+        values = Event({name: self.parameters[name] for name in names})
+        return f.SetParameters(request, msgspec.Raw(self._encode_event(values)))
 
     def watch_interest(self, answer: Answer) -> None:
         """Ask the node for the interest, now and at each change; `answer` is called once."""

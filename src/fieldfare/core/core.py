@@ -24,19 +24,21 @@ from typing import Any, Final
 
 from fieldfare.core import recovery
 from fieldfare.core.deliveries import Deliveries
+from fieldfare.core.dynamic_filters import DynamicFilters
 from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
 from fieldfare.core.inputs import Input
 from fieldfare.core.link_table import LinkTable
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
-from fieldfare.core.state import NEVER, Origin, Pending, Policy, Publication, RequestRefused, lowest_position
+from fieldfare.core.state import Origin, PeerTooOld, Policy, Publication, RequestRefused, lowest_position
 from fieldfare.core.step import Step, StepBuffer
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
@@ -44,11 +46,12 @@ from fieldfare.protocol.journal import (
     RowKey,
     StoredRows,
     encode_details,
-    replacement_key,
 )
 from fieldfare.protocol.messages import Role
+from fieldfare.protocol.versions import NEWEST, OLDEST, has, refusal
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.deduplication import EventId
+from fieldfare.routing.places import Places
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.table_routes import TableRoutes
 
@@ -71,18 +74,20 @@ class Core:
         queue: int = 1_000,
         policy: Policy = "buffer",
         replicas: int = 0,
+        places: Places = Places(),  # noqa: B008
         secure: bool = False,
         life: str = "",
         doubtful: bool = False,
+        speaks: int = NEWEST,
         now: float = 0.0,
     ) -> None:
         """Recover from stored rows, and from the entries of the log from `low_water(stored)` on.
 
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
-        is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. With
-        `secure`, a session is handed over only to the owner. The `life` is a unique name of the present run of the log:
-        see `lineage`. With `doubtful`, the stored state may not be the latest, and a program without memory of its
-        session gets a new identity.
+        is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. The
+        `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. The `life`
+        is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
+        latest, and a program without memory of its session gets a new identity.
         """
         self.broker = broker
         self.position = 0
@@ -94,11 +99,14 @@ class Core:
         self.policy = policy
         self.life = life
         self.doubtful = doubtful
+        self.speaks = speaks
+        """Highest version of what is sent and stored; see `protocol.versions`."""
         self.now = now
         self.ahead = 0.0
         """Seconds by which the wall clock is ahead of the times given here, which never jump."""
         self.buffer = StepBuffer()
         self.sessions = SessionTable(self)
+        self.dynamic = DynamicFilters(self, places)
         self.deliveries = Deliveries(self)
         self.links = LinkTable(self)
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
@@ -158,8 +166,9 @@ class Core:
     def release(self, step: Step) -> None:
         """Let sessions and neighbours have the effects of a step, which is on disk now."""
         for name, count in step.sessions.items():
-            if name in self.sessions:
-                self.sessions[name].released = max(self.sessions[name].released, count)
+            session = self.sessions.get(name)
+            if session is not None and session.released < count:
+                session.released = count
         for name, last in step.neighbours.items():
             if name in self.links:
                 link = self.links[name]
@@ -216,13 +225,31 @@ class Core:
     def interest(self) -> set[Filter]:
         """Return the filters of all clients and neighbours."""
         routes, everything = self.broker.routes, parse("TRUE")
-        filters = {filter for client in self.broker.clients.all.values() for filter in client.subscriptions.values()}
+        clients = self.broker.clients.all.values()
+        filters = {one for client in clients for one in client.subscriptions.values() if not one.is_empty}
         for neighbour, link in self.links.items():
             if link.role is Role.PARENT or not isinstance(routes, TableRoutes):
                 filters.add(everything)
             else:
                 filters.update(map(unnamed, routes.filters_of(neighbour)))
         return filters
+
+    # Versions
+
+    def version_of(self, node: str) -> int:
+        """Return the version that can be spoken with a node, neighbour or not; this node speaks with itself, too."""
+        return self.speaks if node == self.broker.name else self.envelopes.version_of(node)
+
+    def versions_of(self, nodes: Iterable[str]) -> dict[str, int]:
+        """Return the versions of nodes, without those that speak no more than the oldest version."""
+        return {node: version for node in nodes if (version := self.version_of(node)) > OLDEST}
+
+    def require(self, kind: str, *nodes: str) -> None:
+        """Refuse what needs a kind of message, unless this node and all the given nodes have the kind."""
+        for node in (self.broker.name, *nodes):
+            version = self.version_of(node)
+            if not has(version, kind):
+                raise PeerTooOld(refusal(node, version, kind))
 
     # Events
 
@@ -245,9 +272,9 @@ class Core:
             begin = one.number or known + 1
             last = begin + len(one.events) - 1
             origin = Origin(first=max(begin, known + 1), last=last)
-            by, here, expires = session.identity, self.broker.name, one.expires or 0.0
+            by, here, options = session.identity, self.broker.name, options_of(one)
             accepted += [
-                (m.Forward(event, one.session, number, by, here, expires, one.replaces), origin)
+                (m.Forward(event, one.session, number, by, here, **options), origin)
                 for number, event in enumerate(one.events, begin)
                 if number > known
             ]
@@ -270,23 +297,17 @@ class Core:
 
     def route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float) -> None:
         """Match events, and log each with the receiving sessions and neighbours."""
-        origins = {_id(forward): origin for forward, origin in reversed(accepted)}  # of a duplicate the first
-        for forward, clients, neighbours, _ in self.broker.route([forward for forward, _ in accepted], via, now):
+        followed = self.handovers.any() or self.replicas.any()
+        for forward, clients, neighbours, _, place in self.broker.route([forward for forward, _ in accepted], via, now):
             self.position += 1
-            to = []
-            key = replacement_key(forward.publisher, forward.replaces)
-            for name, ids in clients.items():
-                session = self.sessions[name]
-                pending = Pending(self.position, tuple(ids), forward.expires or NEVER, replaces=key)
-                self.deliveries.add(name, session, pending)
-                self.handovers.delivered(name, session.count, _id(forward))
-                self.replicas.delivered(name, session.count, _id(forward))
-                if session.durable:
-                    to.append((name, session.mark, session.count, ids))
+            to = self.deliveries.add_event(forward, self.position, clients)
+            for name in clients if followed else ():
+                self.handovers.delivered(name, self.sessions[name].count, _id(forward))
+                self.replicas.delivered(name, self.sessions[name].count, _id(forward))
             out = [(neighbour, self.links.enqueue(neighbour, self.position)) for neighbour in neighbours]
-            number, after, first, last = origins[_id(forward)]
-            options = forward.expires, forward.replaces, first, last, forward.tag
-            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, *options)
+            number, after, first, last = accepted[place][1]
+            more: dict[str, Any] = {"first": first, "last": last, **options_of(forward)}
+            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, **more)
             self._log(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
 
     def append_entry(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> int:
@@ -296,8 +317,10 @@ class Core:
         return self.position
 
     def _log(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> None:
+        entries = self.buffer.entries
+        assert not entries or entries[-1].position == self.position - 1, "a position of the log is left out"
         about = publisher, sequence, event, encode_details(details)
-        self.buffer.entries.append(JournalEntry(self.position, now + self.ahead, *about))
+        entries.append(JournalEntry(self.position, now + self.ahead, *about))
 
 
 def _id(forward: m.Forward) -> EventId:

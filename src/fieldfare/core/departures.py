@@ -71,8 +71,7 @@ class Departures(Mapping[str, Departure]):
             self.cancel(name)
         self._states.departures[name] = Departure(ticket, target, self._position())
         self._store(name)
-        filters = self._sessions.filters_of(name)
-        self._send(target, h.SessionDescription(name, ticket, session.identity, session.owner, *filters))
+        self._send(target, self._sessions.describe(name, ticket))
 
     def cancel(self, name: str) -> None:
         """Keep a session here, and tell the target."""
@@ -148,12 +147,12 @@ class Departures(Mapping[str, Departure]):
 
     def delivered(self, name: str, event: EventId) -> None:
         """Note a delivered event, so as to keep the target from another delivery."""
-        departure = self.get(name)
+        departure = self._states.departures.get(name)
         if departure is not None:
             departure.last_events[event[:2]] = event[2]
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._envelopes.send(to, h.encode(message))
+        self._envelopes.send(to, message)
 
     def _store(self, name: str) -> None:
         one = self[name]

@@ -144,7 +144,8 @@ class Handovers:
         """Tell whether a session holds nothing of value to a client."""
         session, client = self._core.sessions[name], self._core.broker.clients.all.get(name)
         filters = client is not None and (client.subscriptions or client.advertisements)
-        return not (session.connected or session.sequence or session.count or filters)
+        stated = self._core.dynamic.values.get(name)
+        return not (session.connected or session.sequence or session.count or filters or stated)
 
     def _attach(self, name: str, fresh: str, now: float, owner: str, known: str) -> Session:
         if name not in self._core.replicas.holders:
@@ -292,13 +293,17 @@ class Handovers:
             self._send(node, h.SessionNotHere(name, following, arrival.source))
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._core.envelopes.send(to, h.encode(message))
+        self._core.envelopes.send(to, message)
 
     # Events and recovery
 
+    def any(self) -> bool:
+        """Tell whether a session is arriving or departing."""
+        return bool(self.states.arrivals or self.states.departures)
+
     def delivered(self, name: str, number: int, event: EventId) -> None:
         """Note the event of a delivery to an arriving or departing session."""
-        arrival = self.arrivals.get(name)
+        arrival = self.states.arrivals.get(name)
         if arrival is not None:
             arrival.event_ids[number] = event
         self.departures.delivered(name, event)

@@ -16,17 +16,9 @@ languages are in `docs/reference/vectors/client-frames.json`.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
-
-VERSION: Final = 2
-"""Version of the client protocol; a node refuses a client of another version."""
-
-MSGPACK: Final = "fieldfare.v2.msgpack"
-"""Name of the WebSocket subprotocol with binary frames."""
-JSON: Final = "fieldfare.v2.json"
-"""Name of the WebSocket subprotocol with text frames, for browsers and for people."""
 
 
 class Frame(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
@@ -39,7 +31,8 @@ class Frame(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults
 class Hello(Frame, frozen=True):
     """The first frame of a client."""
 
-    version: int = VERSION
+    version: int = 0
+    """Version of the connection; 0: the version that the subprotocol names."""
     session: str = ""
     """Name of a durable session; without a name the node forgets the client when the connection ends."""
     token: str = ""
@@ -80,7 +73,8 @@ class Subscribe(Frame, frozen=True):
     request: int
     id: str
     filter: Any
-    """A text, or a document of CloudEvents' subscriptions."""
+    """A text, or a document of CloudEvents' subscriptions. A text may have parameters: `price <= :budget`,
+    `location IN myloc`."""
     since: int | float | str | None = None
     """Also earlier events: from a position (a whole number), or a time (seconds since 1970, or RFC 3339) on."""
     life: str = ""
@@ -109,6 +103,18 @@ class Unadvertise(Frame, frozen=True):
 
     request: int
     id: str
+
+
+class SetParameters(Frame, frozen=True):
+    """Values of parameters, for the filters of all subscriptions of the session; see `Subscribe.filter`.
+
+    All of the values change at once, or none. A node of version 2 has no parameters: the client library refuses the
+    request, and a session that moves to such a node keeps the filters with the last values.
+    """
+
+    request: int
+    values: msgspec.Raw
+    """An event, with a field for each changed parameter; null forgets a value. The place is the value of `myloc`."""
 
 
 class Acknowledge(Frame, frozen=True):
@@ -151,7 +157,8 @@ class Welcome(Frame, frozen=True):
     """Number of the client's last event that is safe."""
     acknowledged: int = 0
     """Number of the last delivery that the client has acknowledged."""
-    version: int = VERSION
+    version: int = 2
+    """Version of the connection. Nodes of version 2 leave the field out."""
     max_frame: int = 0
     """Largest frame that the node accepts, in bytes."""
     max_batch: int = 0
@@ -197,7 +204,7 @@ class Refused(Frame, frozen=True):
     number: int = 0
     """Number of the first event of the refused `Publish`."""
     code: str = "bad"
-    """`bad`: a mistake; `denied`: no permission; `limit`: too much."""
+    """`bad`: a mistake; `denied`: no permission; `limit`: too much; `version`: a node speaks a version without this."""
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True):
@@ -254,6 +261,16 @@ class Bye(Frame, frozen=True):
 
 
 FromClient: TypeAlias = (
-    Hello | Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Acknowledge | Credit | WatchInterest | Leave
+    Hello
+    | Publish
+    | Subscribe
+    | Unsubscribe
+    | SetParameters
+    | Advertise
+    | Unadvertise
+    | Acknowledge
+    | Credit
+    | WatchInterest
+    | Leave
 )
 FromNode: TypeAlias = Welcome | Waiting | Accepted | Done | Refused | Deliveries | Interest | Bye

@@ -19,7 +19,7 @@ from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.messages import About, FilterUpdate, Message, Send
 from fieldfare.protocol.overlay_messages import OverlayMessage
-from fieldfare.routing.clients import Client, Clients
+from fieldfare.routing.clients import Client, Clients, Recipients, Told
 from fieldfare.routing.deduplication import Deduplication
 from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError
 from fieldfare.routing.strategies import COVERING, Strategy
@@ -30,21 +30,30 @@ class Routed(NamedTuple):
     """An event with its recipients: clients of the broker, and neighbours."""
 
     event: m.Forward
-    clients: Mapping[str, list[str]]
-    """the ids of the matching subscriptions of each client"""
+    clients: Recipients
     neighbours: tuple[str, ...]
     """empty while the event waits for earlier events of its publisher"""
     messages: tuple[Send, ...] = ()
     """requests to other brokers that an overlay needs before the event may leave"""
+    place: int = 0
+    """place of the event in the batch"""
 
     def sends(self) -> Iterator[Send]:
         """Yield the messages that bring the event to its recipients: clients first, then neighbours."""
         event = self.event
         for client, ids in self.clients.items():
-            yield Send(client, m.Deliver(event.event, event.publisher, event.sequence, tuple(ids), event.by))
+            yield Send(client, m.Deliver(event.event, event.publisher, event.sequence, ids, event.by))
         yield from self.messages
         for neighbour in self.neighbours:
             yield Send(neighbour, event)
+
+
+class ForwardCounts(msgspec.Struct):
+    """The events that a neighbour has forwarded to a broker, each counted once."""
+
+    wanted: int = 0
+    unwanted: int = 0
+    """for no client and no other neighbour, as with merged filters and tags that are too wide"""
 
 
 class Broker:
@@ -87,6 +96,8 @@ class Broker:
         self._index = SharedIndex() if index is None else index
         self.clients = Clients(self._index, named=name if strategy.named else None)
         self.routes = strategy.routes(name, life, self._index)
+        self.forwards: dict[str, ForwardCounts] = {}
+        """the events of each neighbour since the start of the broker"""
         self._seen = Deduplication(remember)
         self._count = life << 32
         """number of the last event whose publisher does not count its events"""
@@ -171,6 +182,16 @@ class Broker:
                 return [Send(sender, m.Refuse(problem, id))]
         return self._apply_local([self.clients.set(about, sender, id, filter)], now)
 
+    def set_subscriptions(self, client: str, changes: Mapping[str, Told], now: float) -> list[Send]:
+        """Set several subscriptions of a client at once; neighbours hear of the change in one update.
+
+        A subscription may be told wider than it is, and may match nothing for the present.
+        """
+        for told in changes.values():
+            if problem := "" if told.filter.is_empty else _problem(told.filter):
+                raise ProtocolError(problem)
+        return self._apply_local([self.clients.set_subscriptions(client, changes)], now)
+
     def _leave(self, message: m.Leave, sender: str, now: float) -> list[Send]:
         return self._apply_local(self.clients.leave(sender), now)
 
@@ -202,10 +223,11 @@ class Broker:
         All events enter a broker here, in batches. An event is matched once: one index holds the filters of clients and
         of neighbours. An event with a tag for this broker is matched only if the tag names the clients.
         """
-        new = [event for event in events if self._is_new(event, now)]
+        places = self._seen.new([(one.publisher, one.by, one.sequence) for one in events], now)
+        new = [events[place] for place in places]
         if not self.routes.neighbours and self.strategy.overlay != "rendezvous":  # where children need be no neighbours
             recipients = map(self.clients.recipients, self._index.match_many([event.event for event in new]))
-            return [Routed(event, clients, ()) for event, clients in zip(new, recipients, strict=True)]
+            return [Routed(event, to, (), (), place) for event, to, place in zip(new, recipients, places, strict=True)]
         messages: list[tuple[Send, ...]] = [()] * len(new)
         if sender == LOCAL:
             new = [self.routes.tag(event) for event in new]
@@ -217,19 +239,27 @@ class Broker:
                 if len(messages[number]) == len(released):
                     found[number] = set()
         asked = [number for number, names in enumerate(found) if sender == LOCAL or names is None or LOCAL in names]
-        clients: list[dict[str, list[str]]] = [{}] * len(new)
+        clients: list[Recipients] = [{}] * len(new)
         matches = self._index.match_many([new[number].event for number in asked])
         for number, matched in zip(asked, matches, strict=True):
             clients[number] = self.clients.recipients(matched)
             if found[number] is None:
                 found[number] = self.routes.match(new[number], sender, matched)
-        return [
-            Routed(event, who, tuple(sorted(names - {LOCAL})) if names else (), others)
-            for event, who, names, others in zip(new, clients, found, messages, strict=True)
+        routed = [
+            Routed(event, who, tuple(sorted(names - {LOCAL})) if names else (), others, place)
+            for event, who, names, others, place in zip(new, clients, found, messages, places, strict=True)
         ]
+        if sender != LOCAL:
+            self._note_forwards(sender, routed)
+        return routed
 
-    def _is_new(self, event: m.Forward, now: float) -> bool:
-        return self._seen.is_new((event.publisher, event.by, event.sequence), now)
+    def _note_forwards(self, neighbour: str, routed: Sequence[Routed]) -> None:
+        """Count the events of a neighbour, and those in vain: for no client here, and for no other neighbour."""
+        unwanted = [one.event.event for one in routed if not one.clients and not one.neighbours]
+        counts = self.forwards.setdefault(neighbour, ForwardCounts())
+        counts.wanted += len(routed) - len(unwanted)
+        counts.unwanted += len(unwanted)
+        self.routes.note_forwards(neighbour, len(routed) - len(unwanted), unwanted)
 
     # Neighbours
 

@@ -78,6 +78,7 @@ class CoreHost:
             stored,
             entries,
             replicas=options.replicas,
+            places=options.places,
             life=self.network.fresh(f"{self.name}.life"),
             doubtful=self.disk.copied,
             now=self.steady(),

@@ -7,32 +7,26 @@ two steps of a write; disks are slow, full or damaged; clocks jump.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
-from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fieldfare.core.core import Core
-from fieldfare.protocol import wire
-from fieldfare.protocol.journal import JournalEntry
-from fieldfare.protocol.messages import FilterUpdate
+from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
-from fieldfare.simulation.clock import Action, VirtualClock
+from fieldfare.simulation.clock import Action
 from fieldfare.simulation.core_clients import DurableClient, Line
 from fieldfare.simulation.core_connections import ClientConnection
 from fieldfare.simulation.core_host import CoreHost
 from fieldfare.simulation.core_links import LinkEnd
 from fieldfare.simulation.core_rest import unrest
-from fieldfare.simulation.counters import Traffic, Work
+from fieldfare.simulation.core_world import CoreWorld
 from fieldfare.simulation.disk import Disk, DiskDamaged, DiskFull, Stage
 from fieldfare.simulation.links import Wire, uniform
-from fieldfare.simulation.node_clock import NodeClock
 from fieldfare.simulation.pipes import Pipe
-from fieldfare.simulation.story import Note, sentence
+from fieldfare.simulation.story import Note
 from fieldfare.simulation.topologies import Topology
-from fieldfare.simulation.trace import Record
 from fieldfare.tables.shared_index import SharedIndex
 
 RETRY = 0.1
@@ -56,9 +50,10 @@ class Options(NamedTuple):
     """whether the disks keep all writes in a power failure, as with `log.sync = "full"`"""
     shared: SharedIndex | None = None
     """index of the filters of all nodes; None: each node has its own"""
+    places: Places = Places()
 
 
-class CoreNetwork:
+class CoreNetwork(CoreWorld):
     """Simulated nodes on a tree of links, with clients and faults."""
 
     def __init__(
@@ -76,13 +71,8 @@ class CoreNetwork:
 
         All happenings are added to a `story`. A `detailed` trace has the messages between nodes.
         """
+        super().__init__(topology.brokers, seed, story=story, detailed=detailed)
         self.options, self.make_core = options, make_core
-        self.clock = VirtualClock()
-        self.trace: list[Record] = []
-        self.problems: list[str] = []
-        """breaches of the rules between the parts of the network, which no trace shows"""
-        self.traffic: defaultdict[tuple[str, str], Traffic] = defaultdict(Traffic)
-        self.work: dict[str, Work] = {name: Work() for name in topology.brokers}
         self.steps = 0
         self.clients: dict[str, DurableClient] = {}
         self.disks = {name: Disk(synced=options.synced) for name in topology.brokers}
@@ -95,11 +85,7 @@ class CoreNetwork:
         """whether a disk has lost something that was written"""
         self.numbers: dict[tuple[str, str], int] = {}
         """by client and identity of the session: events that were published under earlier identities"""
-        self._story, self._detailed = story, detailed
-        self._wire, self._seed = wire, seed
-        self._randoms: dict[str, Random] = {}
-        self._fresh: defaultdict[str, int] = defaultdict(int)
-        self.clocks = {name: NodeClock(self.clock) for name in topology.brokers}
+        self._wire = wire
         self._cut: set[tuple[str, str]] = set()
         """directions in which no frame passes"""
         self._group: dict[str, int] = {}
@@ -111,80 +97,6 @@ class CoreNetwork:
         self.hosts = {name: CoreHost(self, name, self.disks[name]) for name in topology.brokers}
         for a, b in self.edges:
             self._dial_link(a, b)
-
-    # Chance, clocks and names
-
-    def random_of(self, name: str) -> Random:
-        """Return the random generator of a part: a change in a part changes no other part."""
-        if name not in self._randoms:
-            self._randoms[name] = Random(f"{self._seed} {name}")
-        return self._randoms[name]
-
-    def fresh(self, about: str) -> str:
-        """Return a unique name, made of a word and a count."""
-        self._fresh[about] += 1
-        return f"{about}/{self._fresh[about]}"
-
-    def wall(self, node: str) -> float:
-        """Return the time of a node's wall clock, which may jump."""
-        return self.clocks[node].wall()
-
-    def jump(self, node: str, seconds: float) -> None:
-        """Let the wall clock of a node jump."""
-        self.note(node, f"its clock jumps by {seconds:.1f} s")
-        self.clocks[node].jump(seconds)
-
-    def slew(self, node: str, rate: float) -> None:
-        """Let the clocks of a node run too fast or too slow."""
-        self.note(node, f"counts {rate} seconds in each second from now on")
-        self.clocks[node].slew(rate)
-
-    @property
-    def clock_error(self) -> float:
-        """Upper bound of the difference between the wall clocks of any two nodes."""
-        return 2 * max(clock.error for clock in self.clocks.values())
-
-    # Records
-
-    def record(self, kind: type[Any], *fields: object) -> None:
-        """Add a record to the trace."""
-        self.trace.append(kind(self.clock.now, len(self.trace), *fields))
-        if self._story is not None:
-            self._story.append(Note(self.clock.now, *sentence(self.trace[-1])))
-
-    def note(self, who: str, text: str) -> None:
-        """Add a sentence to the story."""
-        if self._story is not None:
-            self._story.append(Note(self.clock.now, who, text))
-
-    def problem(self, text: str) -> None:
-        """Note a breach of the rules."""
-        self.problems.append(text)
-        self.note("", text)
-
-    def refused(self, node: str, session: str, reason: str) -> None:
-        """Record the refusal of a request."""
-        self.work[node].refused += 1
-        self.record(records.Refused, node, session, "", reason)
-
-    def forwarded(self, node: str, neighbour: str, entry: JournalEntry) -> None:
-        """Count an event between nodes."""
-        self.traffic[node, neighbour].events += 1
-        if self._detailed:
-            self.record(records.Forwarded, node, neighbour, entry.publisher, entry.sequence)
-
-    def told(self, node: str, neighbour: str, message: bytes) -> None:
-        """Count a message between nodes that is no event."""
-        traffic = self.traffic[node, neighbour]
-        update = wire.decode(message) if self._detailed else None
-        if isinstance(update, FilterUpdate):
-            traffic.admin += 1
-            added, removed = len(update.added), len(update.removed)
-            traffic.added += added
-            traffic.removed += removed
-            self.record(records.Told, node, neighbour, update.about, added, removed)
-        else:
-            traffic.other += 1
 
     # Links
 
@@ -262,7 +174,7 @@ class CoreNetwork:
         self.mend(a, b)
 
     def half_open(self, a: str, b: str) -> None:
-        """Break a connection that one node takes for alive, for long after the other has connected again."""
+        """Break a connection, alive for the second node for long, even after the first has connected again."""
         self.note(a, f"has lost its connection to {b}, which does not notice")
         for node, other, seconds in ((a, b, 0.0), (b, a, LONG)):
             end = self._ends.get((node, other))
@@ -295,7 +207,7 @@ class CoreNetwork:
     def kill(
         self, node: str, stage: Stage = Stage.ALL, kept: int = 0, *, seconds: float = 0.0, power: bool = False
     ) -> None:
-        """Kill a node in the middle of a write, if it writes; it starts again after some seconds.
+        """Kill a node in the middle of any write; the node starts again after some seconds.
 
         With `power`, the machine of the node goes down, and a disk without sync loses its last writes.
         """
@@ -316,7 +228,7 @@ class CoreNetwork:
         self.record(records.Forgot, node)
 
     def set_back(self, node: str, seconds: float) -> None:
-        """Kill a node, and let it start from the copy of its disk, if there is one."""
+        """Kill a node; the next start is from the copy of the disk, if any."""
         self.kill(node, seconds=seconds)
         if self.disks[node].restore():
             self._forgot(node)
@@ -362,7 +274,7 @@ class CoreNetwork:
         self._lines[host.name] = [(line, one) for line, one in self._lines[host.name] if line.open]
 
     def start(self, node: str) -> None:
-        """Start a node from its disk; after damage an operator repairs the disk first."""
+        """Start a node from the disk; after damage an operator repairs the disk first."""
         if self.hosts[node].up or node in self.lost:
             return
         try:

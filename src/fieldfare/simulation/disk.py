@@ -58,7 +58,7 @@ class Disk:
     """The disk of a node, which survives the node."""
 
     def __init__(self, *, synced: bool = True) -> None:
-        """Begin empty."""
+        """Begin with an empty log, without rows."""
         self.synced = synced
         self.copied = False
         """whether the present content may not be the latest"""

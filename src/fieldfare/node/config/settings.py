@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from fieldfare.node.config.secret import Secret
+from fieldfare.protocol.versions import NEWEST, OLDEST
 from fieldfare.routing.prefix.options import Layout, PrefixOptions
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
@@ -55,6 +56,15 @@ class Sessions(Part, frozen=True):
     """events that wait in memory for a subscriber without a durable session, unless the policy is `buffer`"""
 
 
+class RoutingSettings(Part, frozen=True):
+    """Options of the strategy `imperfect`, which merges filters although a few unwanted events may pass."""
+
+    merging_budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.25
+    """largest share of unwanted events: of a merged filter as expected, and of a neighbour's events as counted"""
+    merging_statistics: str = ""
+    """file of statistics of the events, as of `fieldfare statistics`; empty: values are taken to be spread evenly"""
+
+
 _PREFIX: Final = PrefixOptions()
 
 
@@ -100,12 +110,32 @@ class Limits(Part, frozen=True):
     """time to parse a filter"""
     subscriptions: Count = 10_000
     """subscriptions of a session"""
+    dynamic_filters: Count = 100
+    """subscriptions of a session whose filters have parameters"""
+    parameters: Count = 100
+    """parameters of a session"""
+    parameter_bytes: Bytes = 10_000
+    """size of all parameters of a session"""
+    parameter_changes: Count = 50
+    """changes of parameters in a second by a client; a client with more is slowed down"""
     connections: Count = 20_000
     """connections of all kinds, unauthenticated ones included; fewer where file descriptors are scarce"""
     sessions: Count = 100_000
     """sessions of all owners"""
     owner_sessions: Count = 1000
     """sessions of one owner, where there is `[security]`"""
+
+
+class PlacesSettings(Part, frozen=True):
+    """The places of sessions, for filters such as `location IN myloc`. All nodes should have the same."""
+
+    graph: str = ""
+    """file of the movement graph, in TOML or JSON; empty: any place is allowed, and only the place itself counts as
+    here"""
+    here: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """steps up to which places count as here"""
+    ahead: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """steps up to which neighbours are asked for the events of further places, so that a move has no gap"""
 
 
 class Http(Part, frozen=True):
@@ -189,6 +219,9 @@ class Config(Part, frozen=True):
     join_token: Secret = Secret("")
     """token for those nodes; not needed where they share the secret of this node"""
     strategy: str = "covering"
+    speaks: Annotated[int, msgspec.Meta(ge=OLDEST, le=NEWEST)] = NEWEST
+    """highest version that the node speaks with clients and nodes, and of which it stores anything. The version before
+    the newest lets the network go back to the Fieldfare before; see the upgrade of a network"""
     dashboard: bool = True
     public_url: str = ""
     """URL at which others reach this node"""
@@ -196,8 +229,10 @@ class Config(Part, frozen=True):
     """let anybody who reaches this node do anything, whatever `host` is"""
     log: Log = Log()
     sessions: Sessions = Sessions()
+    routing: RoutingSettings = RoutingSettings()
     prefix: PrefixSettings = PrefixSettings()
     limits: Limits = Limits()
+    places: PlacesSettings = PlacesSettings()
     http: Http = Http()
     tls: Tls | None = None
     security: SecuritySettings | None = None
@@ -209,8 +244,10 @@ class Config(Part, frozen=True):
 SECTIONS: Final[dict[str, type[Part]]] = {
     "log": Log,
     "sessions": Sessions,
+    "routing": RoutingSettings,
     "prefix": PrefixSettings,
     "limits": Limits,
+    "places": PlacesSettings,
     "http": Http,
     "tls": Tls,
     "security": SecuritySettings,

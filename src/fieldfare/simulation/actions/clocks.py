@@ -20,7 +20,7 @@ class Jump(Act, frozen=True):
 
 
 class Slew(Act, frozen=True):
-    """The clocks of a node run too fast or too slow, as those of a bad oscillator, or of a time service at work."""
+    """The clocks of a node run too fast or too slow, by a bad oscillator or a time service at work."""
 
     node: int
     rate: float

@@ -47,12 +47,12 @@ class Copy(Act, frozen=True):
     node: int
 
     def perform(self, network: CoreNetwork) -> None:
-        """Replace the earlier copy."""
+        """Keep the latest copy of each node."""
         network.disks[node_of(network, self.node)].copy()
 
 
 class SetBack(Act, frozen=True):
-    """A node is killed, and starts from the copy of its folder: everything since is forgotten there."""
+    """A node is killed, and starts from the copy of the folder, without everything since."""
 
     node: int
     seconds: float

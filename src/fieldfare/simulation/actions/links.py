@@ -33,7 +33,7 @@ class BreakLink(Act, frozen=True):
 
 
 class HalfOpen(Act, frozen=True):
-    """The connection of a link breaks, and one end does not notice for long: the other connects anew meanwhile."""
+    """The connection of a link breaks, unnoticed by a node for long, while the other connects anew."""
 
     link: int
     dialler: bool = False

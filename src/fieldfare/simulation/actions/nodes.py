@@ -36,12 +36,12 @@ class Kill(Act, frozen=True):
 
 
 class Outage(Act, frozen=True):
-    """All nodes lose their power at once."""
+    """All nodes lose power at once."""
 
     seconds: float = 0.0
 
     def perform(self, network: CoreNetwork) -> None:
-        """Let the nodes start again one after the other."""
+        """Let the nodes start again in turn."""
         for number, node in enumerate(nodes_of(network)):
             network.kill(node, Stage.TORN, number, seconds=self.seconds * (number + 1), power=True)
 

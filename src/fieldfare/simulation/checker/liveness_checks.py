@@ -9,8 +9,8 @@ after the return, at any broker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from math import inf
+from collections.abc import Callable, Iterator
+from typing import Literal
 
 from fieldfare.simulation.checker.active_filters import MatchedSubscriptions, advertised, any_match
 from fieldfare.simulation.checker.components import Components
@@ -45,7 +45,8 @@ def liveness(
     """Find events that subscriptions, and with advertisements publishers, made due and no quiet moment brought.
 
     With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty. Only the
-    end of an event's time to live does, by clocks that may differ, and a disk that has lost something.
+    end of an event's time to live does, by clocks that may differ, and a disk that has lost something. A filter that
+    replaces another one leaves no gap: an event is due if the filters before and after accept it.
     The tally counts due deliveries, and the deliveries judged here or by `local_liveness`.
     """
     tally = Tally() if tally is None else tally
@@ -53,16 +54,16 @@ def liveness(
     found: list[Violation] = []
     owed: defaultdict[str, dict[EventId, set[str]]] = defaultdict(dict)
     """to clients: events, by the subscriptions for which they are due"""
+    published = {(record.client, record.sequence): record for record in trace if isinstance(record, Published)}
     promised = advertised()
     subscriptions = MatchedSubscriptions(trace)
     network = Components()
     away: set[str] = set()
-    expiry: dict[EventId, float] = {}
-    """from these times on events may be missing"""
     disturbed = quiet = -1
     for record in trace:
         for client, id in subscriptions.follow(record):
-            _forgive(owed[client], id)
+            still = durable and (lambda one, c=client, i=id: subscriptions.accepts(c, i, published[one].event))
+            _forgive(owed[client], id, still)
         for client, _ in promised.follow(record):
             if advertisements:
                 for mine in owed.values():
@@ -78,8 +79,9 @@ def liveness(
             case Quiet():
                 quiet = record.order
                 for client in [client for client in owed if client not in away]:
-                    mine = {one: ids for one, ids in owed.pop(client).items() if expiry.get(one, inf) > record.time}
-                    found += _missing(client, mine, record.order, tally)
+                    mine, latest = owed.pop(client), record.time + clock_error
+                    lasting = {one: ids for one, ids in mine.items() if not _is_over(published[one], latest)}
+                    found += _missing(client, lasting, quiet, tally)
             case Departed():
                 away.add(record.client)
             case Arrived():
@@ -90,8 +92,6 @@ def liveness(
                     tally.judges((record.client, event_id))
             case Published():
                 event_id = record.client, record.sequence
-                if record.ttl:
-                    expiry[event_id] = record.time + record.ttl - clock_error
                 if advertisements and not any_match(promised.of[record.client], record.event):
                     continue
                 wanted = list(subscriptions.match(record.event))
@@ -103,22 +103,30 @@ def liveness(
                 if quiet <= disturbed or (advertisements and not any_match(settled, record.event)):
                     continue
                 for client, id, asked in wanted:
-                    if asked.since < quiet and (durable or network.joined(asked.broker, record.broker)):
+                    known = asked.settled(quiet, record.event) if durable else asked.since < quiet
+                    if known and (durable or network.joined(asked.broker, record.broker)):
                         owed[client].setdefault(event_id, set()).add(id)
     return found
 
 
-def _missing(client: str, owed: dict[EventId, set[str]], order: int, tally: Tally) -> Iterator[Violation]:
-    """Yield a violation for each event that a client should have by now."""
-    for event_id, ids in owed.items():
+def _missing(client: str, owed: dict[EventId, set[str]], order: int, tally: Tally) -> list[Violation]:
+    """Return a violation for each event still due at a quiet moment."""
+    for event_id in owed:
         tally.judges((client, event_id))
-        yield Violation("liveness", order, f"to {client}: {event_id} is missing, due for {sorted(ids)}")
+    problems = (f"to {client}: {event_id} is missing, due for {sorted(ids)}" for event_id, ids in owed.items())
+    return [Violation("liveness", order, problem) for problem in problems]
 
 
-def _forgive(owed: dict[EventId, set[str]], id: str) -> None:
-    """Cancel deliveries due only for an ended subscription."""
+def _is_over(publication: Published, time: float) -> bool:
+    """Tell whether the time to live of an event has ended."""
+    return 0 < publication.ttl <= time - publication.time
+
+
+def _forgive(owed: dict[EventId, set[str]], id: str, still: Callable[[EventId], bool] | Literal[False]) -> None:
+    """Cancel deliveries due only for an ended or replaced subscription, except events `still` due for the new one."""
     for event_id, ids in list(owed.items()):
-        ids.discard(id)
+        if id in ids and not (still and still(event_id)):
+            ids.discard(id)
         if not ids:
             del owed[event_id]
 

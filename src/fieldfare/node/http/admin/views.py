@@ -17,6 +17,10 @@ class LinkView(msgspec.Struct, frozen=True):
     outbox: int
     """messages that the neighbour has not acknowledged"""
     traffic: dict[str, int]
+    wanted: int = 0
+    """events of the neighbour that clients here or other neighbours wanted"""
+    unwanted: int = 0
+    """events of the neighbour for nobody, as with merged filters that are too wide"""
 
 
 class LogView(msgspec.Struct, frozen=True):
@@ -109,6 +113,10 @@ class SessionView(msgspec.Struct, frozen=True):
     dropped: int
     subscriptions: int
     advertisements: int
+    place: str
+    """place that the session has stated"""
+    parameters: dict[str, Any]
+    """values that the session has stated for the parameters of filters, in the form of events in JSON"""
 
 
 class SessionDetails(SessionView, frozen=True):
@@ -116,6 +124,8 @@ class SessionDetails(SessionView, frozen=True):
 
     wanted: dict[str, str]
     promised: dict[str, str]
+    dynamic: dict[str, str]
+    """filters with parameters; `wanted` has the same filters with the present values"""
 
 
 class SubscriptionView(msgspec.Struct, frozen=True):
