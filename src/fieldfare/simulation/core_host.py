@@ -78,6 +78,8 @@ class CoreHost:
             stored,
             entries,
             replicas=options.replicas,
+            publishers=options.publishers,
+            proxies=options.proxies,
             places=options.places,
             life=self.network.fresh(f"{self.name}.life"),
             doubtful=self.disk.copied,
@@ -187,7 +189,7 @@ class CoreHost:
     # Time
 
     def _set_alarm(self) -> None:
-        wakes = self.core.broker.wakes
+        wakes = self.core.wakes
         if wakes is not None:
             ticks = wakes - self._wall + self._began
             time = max(self.clock.now, self.network.clocks[self.name].until(ticks))
@@ -198,7 +200,7 @@ class CoreHost:
     def _tick(self, due: float) -> None:
         if self.up and due == self._alarm:
             self._alarm = float("inf")
-            wakes = self.core.broker.wakes
+            wakes = self.core.wakes
             if wakes is not None and self.steady() >= wakes - 1e-6:  # rounding, of a number as large as a time
                 self.submit(Tick())
             else:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from fieldfare.core.core import Core
+from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
@@ -51,6 +52,9 @@ class Options(NamedTuple):
     shared: SharedIndex | None = None
     """index of the filters of all nodes; None: each node has its own"""
     places: Places = Places()
+    publishers: PublisherPolicy = SAFE
+    proxies: tuple[str, ...] = ()
+    """nodes that advertise for all publishers, if the policy has proxies"""
 
 
 class CoreNetwork(CoreWorld):
