@@ -53,6 +53,11 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         plan._replace(lag=0.0),
         plan._replace(forgetful=False),
         plan._replace(hierarchical=False),
+        plan._replace(synced=True),
+        plan._replace(apart=False),
+        plan._replace(publishers="safe"),
+        plan._replace(here=0, ahead=0),
+        plan._replace(strategy="simple"),
     )
     yield from (other for other in plainer if other != plan)
     for number, step in enumerate(plan.steps):
