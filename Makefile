@@ -4,6 +4,7 @@ UPGRADE ?=
 UV_VERSION := 0.13.7
 
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE # compiling every module anew in every process would double the time of the tests
 STAMP := .venv/.stamp
 COMPILE := pip compile pyproject.toml lab/pyproject.toml --no-emit-package fieldfare --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
@@ -30,14 +31,14 @@ run: setup ## three nodes, a market and a dashboard: `fieldfare demo`
 	@$(BIN)/fieldfare demo
 
 test: lint ## check everything: lint, then the tests, doctests and documentation examples
-	@echo "==> pytest" && $(BIN)/python -m pytest -n 2 --dist loadgroup
+	@echo "==> pytest" && $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-long: setup ## the tests that take minutes by nature, and every property with 2,000 random examples
 	@echo "==> pytest, long" && $(BIN)/python -m pytest -m long
-	@echo "==> pytest, random" && HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist loadgroup tests
+	@echo "==> pytest, random" && HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 3 --dist loadgroup tests
 
 coverage: setup ## which lines the tests run, nodes and workers among them; TESTS=tests/filters measures some of them
-	@$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup $(TESTS) && $(BIN)/coverage combine -q && $(BIN)/coverage report
+	@$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -q -n 3 --dist loadgroup $(TESTS) && $(BIN)/coverage combine -q && $(BIN)/coverage report
 
 lint: setup ## check style, types and the layers of the architecture
 	@echo "==> ruff check" && $(BIN)/ruff check

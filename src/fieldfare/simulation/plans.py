@@ -10,14 +10,14 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes
+from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes, parameters
 from fieldfare.simulation.actions.act import Act, Drawing
 from fieldfare.simulation.actions.arcs import ARCS
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
-FAMILIES: Final = (clients, links, nodes, disks, clocks, members)
+FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members)
 """modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD` or `SHARED`, drawn in some"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
@@ -53,6 +53,10 @@ class Plan(NamedTuple):
     """field by which the members share the events"""
     apart: bool = False
     """whether each node has an index of its own, and not a part of one for all nodes, which is faster"""
+    here: int = 0
+    """steps up to which places count as here"""
+    ahead: int = 0
+    """steps up to which neighbours are asked for the events of further places"""
 
     def topology(self) -> Topology:
         """Return the tree of nodes."""
@@ -85,7 +89,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     table = _TABLES[dice.random() < 0.2, sharing > 0]
     steps: list[Step] = []
     for _ in range(dice.randint(1, 3)):
-        steps += [Step(dice.choice(PAUSES), clients.register(dice)) for _ in range(dice.randint(1, 4))]
+        steps += [Step(dice.choice(PAUSES), _register(dice)) for _ in range(dice.randint(1, 4))]
         steps += [Step(0.0, members.subscribe_shared(dice))] if sharing else []
         if replicas and count > 2 and dice.random() < 0.15:
             steps.append(Step(0.0, nodes.Lose(dice.node(), dice.node())))
@@ -106,7 +110,14 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         members=sharing,
         key=dice.choice(("", "x")) if sharing else "",
         apart=dice.random() < 0.1,
+        here=dice.choice((0, 0, 1)),
+        ahead=dice.choice((0, 1, 2)),
     )
+
+
+def _register(dice: Dice) -> Act:
+    """Draw an action that fills the time before a rest: filters, and values for their parameters."""
+    return dice.choice((clients.register, clients.register, parameters.subscribe, parameters.state))(dice)
 
 
 def read(text: str) -> Plan:

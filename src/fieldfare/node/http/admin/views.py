@@ -115,6 +115,10 @@ class SessionView(msgspec.Struct, frozen=True):
     advertisements: int
     members: int
     """number of members that share the session now; 0: the session is not shared"""
+    place: str
+    """place that the session has stated"""
+    parameters: dict[str, Any]
+    """values that the session has stated for the parameters of filters, in the form of events in JSON"""
 
 
 class MemberView(msgspec.Struct, frozen=True):
@@ -133,6 +137,8 @@ class SessionDetails(SessionView, frozen=True):
 
     wanted: dict[str, str]
     promised: dict[str, str]
+    dynamic: dict[str, str]
+    """filters with parameters; `wanted` has the same filters with the present values"""
     sharing: list[MemberView]
     key: str
     """field by which the members share the events; empty: any event may go to any member"""
