@@ -104,9 +104,9 @@ class Outstanding:
 
 
 class SeparateOutstanding:
-    """The open deliveries of a member on one connection: each is acknowledged by itself.
+    """The open deliveries of a member on a connection, acknowledged separately.
 
-    Numbers arrive in any order, since deliveries of a member that has gone come to the others.
+    Numbers arrive in any order, since deliveries of a lost member come to the others.
 
     >>> deliveries = SeparateOutstanding()
     >>> [deliveries.add(number, 1) for number in (7, 8, 3)]

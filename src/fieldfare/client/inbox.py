@@ -26,7 +26,7 @@ class Inbox:
     """All open deliveries of a client."""
 
     def __init__(self, credit: int, *, durable: bool, shared: bool = False) -> None:
-        """Hold at most `credit` open deliveries; a member of a `shared` session acknowledges each by itself."""
+        """Hold at most `credit` open deliveries; a member of a `shared` session acknowledges each separately."""
         if credit < 1:
             raise ValueError("credit is at least 1: with less, nothing could be delivered")
         self.subscriptions: dict[str, SubscriptionRegistration] = {}

@@ -32,7 +32,7 @@ def key_of(event: bytes, field: str) -> Hashable:
 def keys_of(
     waiting: Iterable[tuple[int, Pending]], entries: Mapping[int, JournalEntry], field: str
 ) -> dict[int, Hashable]:
-    """Return the keys of deliveries by number; an event that the log no longer has is without a key."""
+    """Return the keys of deliveries by number; an event lost from the log has no key."""
     found: dict[int, Hashable] = {}
     for number, pending in waiting:
         entry = entries.get(pending.position)

@@ -23,7 +23,7 @@ class DetachMember(Struct, frozen=True):
 
 
 class AcknowledgeByMember(Struct, frozen=True):
-    """Forget deliveries that a member has had, in any order."""
+    """Forget deliveries of a member, in any order."""
 
     session: str
     member: str
@@ -38,7 +38,7 @@ class AcknowledgeByMember(Struct, frozen=True):
 
 
 class LoseDeliveries(Struct, frozen=True):
-    """Forget deliveries that cannot be sent to a member, or to anybody."""
+    """Forget the deliveries without a readable event, or without the owner's right to read."""
 
     session: str
     member: str

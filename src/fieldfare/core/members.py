@@ -1,10 +1,10 @@
-"""`Members`: sessions shared by several workers. Each event goes to one attached member at a time.
+"""`Members`: sessions shared by several workers. Each event goes to a single attached member at a time.
 
-A session is shared as long as members are attached; without members it is a session like any other. Its deliveries are
-acknowledged one by one, in any order. `Session.pending` always has the deliveries without an acknowledgement, so every
+A session is shared as long as members are attached; without members the session is like any other. Deliveries are
+acknowledged separately, in any order. `Session.pending` always has the deliveries without an acknowledgement, so every
 other part of the core works as before. Only two things are new: `Sharing` says which member holds a delivery, and the
-row `acknowledged` names the acknowledged deliveries beyond `Session.acknowledged`, the last number without a gap before
-it, lest the log delivers them again after a restart.
+row `acknowledged` names the acknowledged deliveries beyond `Session.acknowledged`, the last number without a gap
+before, lest the log delivers the events again after a restart.
 
 All members of a session are at one node: as long as members are attached, no other node gets the session.
 """
@@ -29,7 +29,7 @@ MOST_CREDIT: Final = 1_000_000
 
 
 class MemberDelivery(NamedTuple):
-    """A pending delivery that a connection is about to send."""
+    """A pending delivery, about to be sent."""
 
     number: int
     pending: Pending
@@ -51,16 +51,16 @@ class Members:
     # Members that come and go
 
     def of(self, name: str) -> Sharing | None:
-        """Return the members of a session; None for a session that is not shared now."""
+        """Return the members of a session; None for a session without members."""
         return self._shared.get(name)
 
     def check_unshared(self, name: str) -> None:
-        """Refuse a client that wants a session for itself while members share it."""
+        """Refuse a client without the wish to share a session with the present members."""
         if name in self._shared:
             raise RequestRefused(f"{self.description(name)}: attach as a member, too")
 
     def check_alone(self, name: str) -> None:
-        """Refuse the end of a session that several members share."""
+        """Refuse the end of a session with several members."""
         if name in self._shared and len(self._shared[name].members) > 1:
             raise RequestRefused(f"{self.description(name)}: the last of them can end it")
 
@@ -70,7 +70,7 @@ class Members:
         return f"the session {name} is shared by {count} member{'s' * (count > 1)} at {self._core.broker.name}"
 
     def check(self, name: str, key: str) -> None:
-        """Refuse a member that wants another order than the present members."""
+        """Refuse a member with another key than the present members."""
         if name.startswith(INTERNAL):
             raise RequestRefused(f"the session {name} cannot be shared")
         sharing = self._shared.get(name)
@@ -78,12 +78,12 @@ class Members:
             raise RequestRefused(f"{self.description(name)} with the key {sharing.key!r}, not {key!r}")
 
     def attach(self, name: str, member: str, label: str, key: str) -> None:
-        """Add a member to a session that is here; the first member says by which key the session is shared."""
+        """Add a member to a session of this node; the first member chooses the key."""
         sharing = self._shared.setdefault(name, Sharing(key))
         sharing.attach(member, label)
 
     def restart(self, name: str) -> None:
-        """Send everything without an acknowledgement again, unless members hold or await a part of it."""
+        """Send everything without an acknowledgement again, unless members hold or await a part."""
         sharing = self._shared.get(name)
         if sharing is None or not sharing.begun:
             self._core.deliveries.restart(self._core.sessions[name])
@@ -102,7 +102,7 @@ class Members:
             self._core.sessions.detach(name, now)
 
     def ended(self, name: str) -> None:
-        """Forget the members of an ended session, and disconnect them."""
+        """Forget and disconnect the members of an ended session."""
         if self._shared.pop(name, None) is not None:
             self._core.buffer.closing.setdefault(name, "")
         if self._done.pop(name, None) is not None:
@@ -117,7 +117,7 @@ class Members:
             sharing.grant(member, max(0, more), MOST_CREDIT)
 
     def without_key(self, name: str, now: float) -> list[tuple[int, Pending]]:
-        """Let the next deliveries wait for members, and return those whose key must be read from the event."""
+        """Let the next deliveries wait for members, and return the deliveries without a known key."""
         sharing, session = self._shared.get(name), self._core.sessions.get(name)
         if sharing is None or session is None:
             return []
@@ -147,7 +147,7 @@ class Members:
         ]
 
     def acknowledge(self, name: str, member: str, numbers: Collection[int]) -> None:
-        """Forget deliveries of a member. A delivery that another member holds by now stays there."""
+        """Forget deliveries of a member. A delivery at another member by now stays there."""
         core, sharing = self._core, self._shared.get(name)
         core.handovers.states.check(name, HandoverInput.USE)
         session = core.sessions.known(name)
@@ -160,13 +160,13 @@ class Members:
         self._wake(name)
 
     def _wake(self, name: str) -> None:
-        """Let members look for deliveries that have waited for a key."""
+        """Let members look for deliveries after a key may have become free."""
         sharing = self._shared.get(name)
         if sharing is not None and sharing.waiting:
             self._core.buffer.wake(name)
 
     def lose(self, name: str, member: str, numbers: Iterable[int]) -> None:
-        """Forget deliveries that cannot be sent, because the log no longer has the events or the owner no right."""
+        """Forget unsent deliveries: the log no longer has the events, or the owner no right."""
         session, sharing = self._core.sessions.get(name), self._shared.get(name)
         if session is None or sharing is None:
             return

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 
 class NumberRanges:
-    """A set of numbers that grows one by one, and is cut off below.
+    """A set of numbers growing number by number, and cut off below.
 
     >>> numbers = NumberRanges()
     >>> for number in (4, 6, 5, 9):
@@ -63,7 +63,7 @@ class NumberRanges:
             self._lasts.insert(after, number)
 
     def cut(self, number: int) -> None:
-        """Remove all numbers up to the given one."""
+        """Remove all numbers up to a limit."""
         gone = bisect_right(self._lasts, number)
         del self._firsts[:gone], self._lasts[:gone]
         if self._firsts and self._firsts[0] <= number:

@@ -1,9 +1,9 @@
 """`Sharing`: the members of a session, and which member holds which delivery.
 
 A delivery *waits*, is *given* to a member with credit, is *taken* by the connection of the member, and is *released* by
-an acknowledgement. When a member leaves, its deliveries wait again, in the order of the numbers, and those taken by its
-connection are marked: the member may have seen them. With a key, deliveries of a key that a member holds go to the same
-member; without credit there, they wait.
+an acknowledgement. When a member leaves, the deliveries there wait again, in the order of the numbers, with a mark if
+the connection had taken the delivery, and the member may know the event. With a key, all deliveries of a key go to the present
+holder of the key, and wait if the holder has no credit.
 
 Nothing here is durable: after a restart all members come anew, and everything without an acknowledgement waits again.
 """
@@ -29,7 +29,7 @@ class Given(NamedTuple):
 
 
 class Member(msgspec.Struct):
-    """A worker that is attached to a session."""
+    """A worker, attached to a session."""
 
     label: str = ""
     """Name that the member has given itself; empty if none."""
@@ -42,15 +42,15 @@ class Member(msgspec.Struct):
 
     @property
     def holds(self) -> int:
-        """The number of deliveries that no other member may get now."""
+        """The number of deliveries without an acknowledgement, closed to other members."""
         return len(self.given) + len(self.taken)
 
 
 class Sharing:
-    """The members of a session, in the order of their turns."""
+    """The members of a session, in the order of turns."""
 
     def __init__(self, key: str = "") -> None:
-        """Begin without members; deliveries with the same value of the field `key` go to one member at a time."""
+        """Begin without members; deliveries with the same value of the field `key` stay together."""
         self.key = key
         self.members: dict[str, Member] = {}
         self.begun = False
@@ -71,7 +71,7 @@ class Sharing:
         self.members[name] = Member(label)
 
     def detach(self, name: str) -> None:
-        """Remove a member, whose deliveries wait again."""
+        """Remove a member, and let the deliveries there wait again."""
         member = self.members.pop(name)
         self._again.update(member.taken)
         for number in (*member.given, *member.taken):
@@ -97,7 +97,7 @@ class Sharing:
             heappush(self._waiting, number)
 
     def without_key(self) -> list[int]:
-        """Return the waiting deliveries whose key is not known; `note_keys` tells."""
+        """Return the waiting deliveries without a known key; `note_keys` tells the keys."""
         return sorted(number for number in self._waiting if number not in self._keys) if self.key else []
 
     def note_keys(self, keys: Mapping[int, Hashable]) -> None:
@@ -107,7 +107,7 @@ class Sharing:
     def give(self, is_pending: Callable[[int], bool]) -> set[str]:
         """Give waiting deliveries to members with credit, in turn; return the names of members with more to take.
 
-        A delivery that is not pending any more, as after its time to live, is forgotten.
+        A delivery no longer pending, as after the time to live, is forgotten.
         """
         woken: set[str] = set()
         blocked: list[int] = []
@@ -136,7 +136,7 @@ class Sharing:
         return woken
 
     def _next(self) -> str | None:
-        """Return the next member with credit, whose next turn is after all others."""
+        """Return the next member with credit, and move the member behind all others."""
         for name in self.members:
             if self.members[name].credit > 0:
                 self.members[name] = self.members.pop(name)
@@ -189,7 +189,7 @@ class Sharing:
         return True
 
     def give_back(self, name: str, number: int) -> bool:
-        """Release a delivery that was not sent after all; the member has its credit back."""
+        """Release an unsent delivery; the member has the credit back."""
         released = self.release(name, number)
         if released:
             self.members[name].credit += 1
@@ -197,5 +197,5 @@ class Sharing:
 
     @property
     def waiting(self) -> int:
-        """The number of deliveries that no member holds, and that members may take next."""
+        """The number of deliveries without a member, the next to be given."""
         return len(self._waiting)

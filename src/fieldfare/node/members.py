@@ -1,4 +1,4 @@
-"""The members of shared sessions at a running node: connections that take turns with the events of one session.
+"""The members of shared sessions at a running node: connections with turns at the events of a session.
 
 `core.members` decides which member gets a delivery. A `Membership` is the view of one connection; `SharedSessions`
 wakes and closes the connections of a session together.
@@ -31,7 +31,7 @@ class SharedSessions:
     """The connections of all members at a node, by session and member."""
 
     def __init__(self, node: Node) -> None:
-        """Serve a node, which wakes and closes each session by its name."""
+        """Serve a node, which wakes and closes each session by name."""
         self._node = node
         self._members: dict[str, dict[str, Connected]] = {}
 
@@ -74,7 +74,7 @@ class SharedSessions:
 
 
 class Membership:
-    """The share of one connection in a session."""
+    """The share of a connection in a session."""
 
     def __init__(self, node: Node, name: str, member: str) -> None:
         """Speak for an attached member."""
@@ -98,7 +98,7 @@ class Membership:
         self._node.core.members.grant(self._name, self._member, more)
 
     async def take(self, limit: int) -> tuple[list[tuple[int, Pending]], frozenset[int]]:
-        """Return the next deliveries for this member, and the numbers of those that a client may have had.
+        """Return the next deliveries, and the numbers of the deliveries known to a client, perhaps.
 
         Keys are read from the log, which may wait for the disk.
         """

@@ -37,7 +37,7 @@ class MemberClient(DurableClient):
             self._hang_up()
 
     def attach(self, node: str = "", *, make_before_break: bool = False) -> None:
-        """Come to a node; a member has one connection at a time."""
+        """Come to a node; a member has a single connection."""
         del make_before_break
         if node:
             self.home = node
@@ -62,7 +62,7 @@ class MemberClient(DurableClient):
         super()._hang_up()
 
     def lost(self, line: Line) -> None:
-        """Note the end of a connection; what the member holds goes to others."""
+        """Note the end of a connection; the deliveries there go to others."""
         if line is self.line:
             self._gone()
         super().lost(line)
@@ -92,6 +92,6 @@ class MemberClient(DurableClient):
             self._send(f.Credit(1))
 
     def acknowledge(self) -> None:
-        """Acknowledge everything that the member holds."""
+        """Acknowledge all deliveries of the member."""
         for number in sorted(self._held):
             self._acknowledge(self.line, number)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MemberDeliveries(NamedTuple):
-    """Numbered events for a member, and the numbers of those that a member may have had."""
+    """Numbered events for a member, and the numbers of the events known to a member, perhaps."""
 
     items: list[DeliveredEvent]
     redelivered: frozenset[int]
@@ -64,7 +64,7 @@ class MemberConnection(ClientConnection):
         host.submit(DetachMember(self.session, self._member))
 
     def pump(self) -> None:
-        """Give waiting deliveries to all members, and send this member its own."""
+        """Give waiting deliveries to all members, and send them."""
         host, name, members = self.host, self.session, self.host.core.members
         sharing = members.of(name)
         if not self._attached or sharing is None:

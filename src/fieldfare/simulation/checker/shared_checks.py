@@ -1,9 +1,9 @@
-"""Checks of shared sessions: each event goes to one member at a time, and to another only after the first has gone.
+"""Checks of shared sessions: each event goes to a single member at a time, and to another only after the first has gone.
 
-An event is given to a member until the member acknowledges it or its connection ends. Meanwhile no other member may
+An event is given to a member until the acknowledgement, or until the connection ends. Meanwhile no other member may
 have the event, and with a key no other member may have any event of the same key. An acknowledged event never comes
-again, unless a replica of the session takes over from a node that has failed for good: a replica knows only
-acknowledgements without a gap before them.
+again, unless a replica of the session takes over from a failed node: a replica knows only acknowledgements
+without a gap before.
 """
 
 from __future__ import annotations
