@@ -10,7 +10,7 @@ COMPILE := pip compile pyproject.toml lab/pyproject.toml --no-emit-package field
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak simulate-cores kills kills-pipeline soak-nodes soak-load clean
+.PHONY: help setup run test test-long coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak simulate-cores kills kills-pipeline soak-nodes soak-load upgrades clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -90,6 +90,9 @@ kills-pipeline: setup ## kill the driver of a Spark stream KILLS times (50): eve
 
 soak-nodes: setup ## real nodes in trouble for MINUTES (10), clients of all kinds, a judge of its own: nothing lost; SEED= makes the same choices
 	@$(BIN)/python -m tools.nodes.soak $(or $(MINUTES),10) $(SEED)
+
+upgrades: setup ## upgrade a network of real nodes from REVISION (the last that speaks N-1), node by node and back, ROUNDS times (3), under load
+	@$(BIN)/python -m tools.nodes.upgrade $(or $(REVISION),2e55862) $(or $(ROUNDS),3) $(SEED)
 
 soak-load: setup ## real nodes at 70 % of their load for MINUTES (30), with kills: nothing lost, memory flat
 	@$(BIN)/python -m tools.nodes.load $(or $(MINUTES),30)
