@@ -1,4 +1,4 @@
-"""Checks of shared sessions: each event goes to a single member at a time, and to another only after the first has gone.
+"""Checks of shared sessions: each event goes to a single member at a time, to another only after the first has gone.
 
 An event is given to a member until the acknowledgement, or until the connection ends. Meanwhile no other member may
 have the event, and with a key no other member may have any event of the same key. An acknowledged event never comes
