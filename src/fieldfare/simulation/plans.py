@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final, NamedTuple
 
+from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes, parameters
 from fieldfare.simulation.actions.act import Act, Drawing
@@ -51,6 +52,8 @@ class Plan(NamedTuple):
     """members of the session `shared`, which begin at the first node"""
     key: str = ""
     """field by which the members share the events"""
+    publishers: str = "safe"
+    """policy for the advertisements of publishers that move"""
     apart: bool = False
     """whether each node has an index of its own, and not a part of one for all nodes, which is faster"""
     here: int = 0
@@ -110,6 +113,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         members=sharing,
         key=dice.choice(("", "x")) if sharing else "",
         apart=dice.random() < 0.1,
+        publishers=dice.choice(list(POLICIES)),
         here=dice.choice((0, 0, 1)),
         ahead=dice.choice((0, 1, 2)),
     )
