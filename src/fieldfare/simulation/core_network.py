@@ -87,7 +87,7 @@ class CoreNetwork:
         self.steps = 0
         self.clients: dict[str, DurableClient] = {}
         self.members: dict[str, MemberClient] = {}
-        """workers that share a session, by session and label"""
+        """workers of shared sessions, by session and label"""
         self.disks = {name: Disk() for name in topology.brokers}
         self.lost: set[str] = set()
         """nodes that have failed for good"""
@@ -347,8 +347,7 @@ class CoreNetwork:
 
     def add_member(self, session: str, label: str, node: str, *, key: str = "", lag: float = 0.0) -> MemberClient:
         """Add a worker that shares a session; all members of a session begin at one node."""
-        member = MemberClient(self, session, label, node, key=key, lag=lag)
-        self.members[f"{session}.{label}"] = member
+        member = self.members[f"{session}.{label}"] = MemberClient(self, session, label, node, key=key, lag=lag)
         member.attach()
         return member
 
