@@ -19,6 +19,7 @@ fields: dict[str, st.SearchStrategy[object]] = {
     "subscriptions": st.lists(names).map(tuple),
     "kept": st.booleans(),
     "redelivered": st.booleans(),
+    "ttl": st.floats(0, 1e6),
 } | dict.fromkeys(["order", "sequence", "added", "removed"], counts)
 traces = st.lists(
     st.sampled_from(sorted(records.KINDS)).flatmap(

@@ -224,6 +224,7 @@ class Core:
         ended = self.sessions.expire(now, life)
         self.replicas.expire(now, life)
         self.deliveries.expire(now + self.ahead)
+        self.members.expire()
         self.handovers.departed.expire(now, life)
         return ended
 

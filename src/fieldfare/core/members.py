@@ -189,6 +189,12 @@ class Members:
         if number > session.acknowledged:
             self._core.deliveries.acknowledge(name, number)
 
+    def expire(self) -> None:
+        """Acknowledge up to the first pending delivery, after others before have passed their time to live."""
+        for name in list(self._done):
+            if self._core.handovers.status(name) == "here":
+                self._advance(name, self._core.sessions[name])
+
     # Rows and recovery
 
     def acknowledged(self, name: str, number: int) -> None:

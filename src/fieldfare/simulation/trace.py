@@ -30,6 +30,8 @@ class Published(NamedTuple):
     client: str
     sequence: int
     event: Event
+    ttl: float = 0.0
+    """seconds for which the event is of use; 0: for ever"""
 
 
 class Delivered(NamedTuple):
@@ -229,6 +231,14 @@ class Restarted(NamedTuple):
     kept: bool
 
 
+class Forgot(NamedTuple):
+    """A broker went back in time: the disk has lost the latest changes."""
+
+    time: float
+    order: int
+    broker: str
+
+
 class Quiet(NamedTuple):
     """No message is on a link or waits at a broker."""
 
@@ -256,6 +266,7 @@ Record: TypeAlias = (
     | Down
     | Crashed
     | Restarted
+    | Forgot
     | Quiet
 )
 Trace: TypeAlias = Sequence[Record]
@@ -282,6 +293,7 @@ KINDS: Final[dict[str, type[Any]]] = {
         Down,
         Crashed,
         Restarted,
+        Forgot,
         Quiet,
     )
 }
@@ -309,6 +321,7 @@ SCHEMA: Final = pa.schema(
         "kept": pa.bool_(),
         "member": pa.string(),
         "redelivered": pa.bool_(),
+        "ttl": pa.float64(),
     }
 )
 """a column for each name that a field has in some kind of record"""
@@ -332,7 +345,9 @@ def from_arrow(table: Any) -> list[Record]:
     trace: list[Record] = []
     for row in table.to_pylist():
         kind = KINDS[row["kind"]]
-        trace.append(kind(*(_READERS.get(name, _same)(row[name]) for name in kind._fields)))
+        # A trace of an earlier version lacks some columns.
+        known = {name: _READERS.get(name, _same)(row[name]) for name in kind._fields if name in row}
+        trace.append(kind(**known))
     return trace
 
 
