@@ -142,6 +142,11 @@ class Node:
         self._work.set()
         return future
 
+    @property
+    def has_capacity(self) -> bool:
+        """Tell whether the node can accept more events."""
+        return self._capacity.is_set()
+
     async def wait_for_capacity(self) -> None:
         """Wait until the node can accept more events; a waiting reader slows the publisher down."""
         await self._capacity.wait()
