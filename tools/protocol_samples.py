@@ -55,7 +55,7 @@ CLIENT_FRAMES: Final = (
     Sample(f.Hello(), "A client without a session and without a token.", "shortest"),
     Sample(f.Hello(session="ana", token="secret", credit=100), "The first connection of a durable session.", "session"),
     Sample(
-        f.Hello(2, "ana", "", 100, "rome", "8b4c0f5d3c2e9a71", ("bern",), 3, (("5f1e0c66a2b4", 1),), 17, "f1Yc"),
+        f.Hello(3, "ana", "", 100, "rome", "8b4c0f5d3c2e9a71", ("bern",), 3, (("5f1e0c66a2b4", 1),), 17, "f1Yc"),
         "The session goes on at another node: the fields from `at` on repeat the last `Welcome`.",
         "moved",
     ),
@@ -76,7 +76,11 @@ CLIENT_FRAMES: Final = (
     Sample(f.Credit(50), "Fifty deliveries more."),
     Sample(f.WatchInterest(9), "Answered by `Done`, and by `Interest` at each change."),
     Sample(f.Leave(10), "The end of the session."),
-    Sample(f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71"), "A new session; the node made up its name.", "shortest"),
+    Sample(
+        f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71", version=3),
+        "A new session; the node made up its name.",
+        "shortest",
+    ),
     Sample(
         f.Welcome(
             "oslo",
@@ -84,6 +88,7 @@ CLIENT_FRAMES: Final = (
             "8b4c0f5d3c2e9a71",
             2,
             17,
+            3,
             max_frame=1 << 20,
             max_batch=10_000,
             replicas=("bern",),
@@ -143,7 +148,8 @@ LINK_FRAMES: Final = (
     ),
     Sample(lf.UnnumberedMessage(wire.encode(m.FilterUpdate(topic="t"))), "A message that may get lost."),
     Sample(lf.Received(19), "All messages up to number 19 are on disk."),
-    Sample(lf.ReachableNodes({"bern": "ws://bern:7400"}), "Nodes on the far side."),
+    Sample(lf.ReachableNodes({"bern": "ws://bern:7400"}), "Nodes on the far side.", "shortest"),
+    Sample(lf.ReachableNodes({"bern": "", "rome": ""}, {"bern": 3}), "One speaks version 3, the other 2.", "versions"),
     Sample(lf.OverviewRequest("bern", "oslo", 1, 2), "Passed on from node to node."),
     Sample(lf.OverviewReply("oslo", "bern", 1, b'{"name":"bern"}'), "The overview is JSON."),
     Sample(lf.LinkEnd("the link would close a cycle"), "The link is refused.", "refused"),

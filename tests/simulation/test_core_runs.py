@@ -12,24 +12,13 @@ from fieldfare.core.core import Core
 from fieldfare.core.state import Publication, RequestRefused
 from fieldfare.core.step import Step
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.simulation import plans
+from fieldfare.simulation.actions.clients import Detach, Move, Publish, Subscribe
+from fieldfare.simulation.actions.links import Cut, Heal
+from fieldfare.simulation.actions.nodes import Kill, Lose, Maintain, Settle
 from fieldfare.simulation.core_host import CoreHost
 from fieldfare.simulation.core_runs import run
 from fieldfare.simulation.disk import Disk, Stage
-from fieldfare.simulation.plans import (
-    Cut,
-    Detach,
-    Heal,
-    Kill,
-    Lose,
-    Maintain,
-    Move,
-    Plan,
-    Publish,
-    Settle,
-    Subscribe,
-    draw,
-)
+from fieldfare.simulation.plans import Plan, draw, read
 from fieldfare.simulation.plans import Step as At
 
 SEEDS = 8
@@ -59,7 +48,7 @@ def test_long_runs_lose_nothing() -> None:
 def test_the_same_plan_gives_the_same_run() -> None:
     plan = draw(7)
     assert run(plan).trace == run(plan).trace
-    assert eval(repr(plan), vars(plans)) == plan
+    assert read(repr(plan)) == plan
 
 
 def test_the_command_counts_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fieldfare.core import losses
@@ -17,6 +17,7 @@ from fieldfare.core.state import Pending, Session
 from fieldfare.events import msgpack
 from fieldfare.node.accepted_socket import AcceptedSocket
 from fieldfare.node.attachment import Attached
+from fieldfare.node.counters import Counters
 from fieldfare.node.delivery_frames import delivery_parts
 from fieldfare.node.node import Node
 from fieldfare.node.security import Principal, rights, tickets
@@ -24,6 +25,7 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import JSON_CODEC, Codec
 from fieldfare.protocol.frames import Frame
 from fieldfare.protocol.journal import JournalEntry
+from fieldfare.protocol.versions import NEWEST, lacking
 
 CHUNK: Final = 500
 """Largest number of deliveries in a turn of the event loop."""
@@ -35,16 +37,33 @@ Taken = Sequence[tuple[int, Pending]]
 """Deliveries with their numbers."""
 
 
+def encoded(frames: Iterable[Frame], codec: Codec[Any], version: int, counters: Counters) -> list[Any]:
+    """Return frames as messages of a socket, without those that a version lacks, and count them."""
+    messages = [codec.encode(frame) for frame in frames if version == NEWEST or not lacking(version, frame)]
+    counters.frames_out += len(messages)
+    counters.bytes_out += sum(map(len, messages))
+    return messages
+
+
 class ClientSender:
     """The sending side of a client's connection."""
 
     def __init__(
-        self, node: Node, socket: AcceptedSocket, codec: Codec[Any], principal: Principal, attached: Attached, credit: int
+        self,
+        node: Node,
+        socket: AcceptedSocket,
+        codec: Codec[Any],
+        principal: Principal,
+        attached: Attached,
+        *,
+        credit: int,
+        version: int,
     ) -> None:
         """Send to a client that is attached to a session; nothing is due yet."""
         self._node = node
         self._socket = socket
         self._codec = codec
+        self._version = version
         self._principal = principal
         self._name, session = attached.name, attached.session
         self._identity = session.identity
@@ -173,11 +192,7 @@ class ClientSender:
             self._write(frames)
 
     def _write(self, frames: Sequence[Frame]) -> None:
-        messages = [self._codec.encode(frame) for frame in frames]
-        counters = self._node.counters
-        counters.frames_out += len(messages)
-        counters.bytes_out += sum(map(len, messages))
-        self._socket.write(messages)
+        self._socket.write(encoded(frames, self._codec, self._version, self._node.counters))
 
     # Deliveries
 

@@ -17,7 +17,7 @@ from fieldfare.core.session_names import check_session
 from fieldfare.node import attachment, security
 from fieldfare.node.accepted_socket import AcceptedSocket
 from fieldfare.node.attachment import Attached
-from fieldfare.node.client_sender import ClientSender
+from fieldfare.node.client_sender import ClientSender, encoded
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.requests import Client, Requests
@@ -25,19 +25,28 @@ from fieldfare.node.security import Principal
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import Codec, FrameError
 from fieldfare.protocol.frames import Frame
+from fieldfare.protocol.versions import NEWEST
 
 
 class ClientConnection:
     """A connection of a client; the `Listener` of its socket."""
 
     def __init__(
-        self, node: Node, interests: Interests, socket: AcceptedSocket, codec: Codec[Any], token: str | None
+        self,
+        node: Node,
+        interests: Interests,
+        socket: AcceptedSocket,
+        codec: Codec[Any],
+        token: str | None,
+        *,
+        version: int = NEWEST,
     ) -> None:
-        """Take an open socket on which no frame was sent; the `token` comes from the HTTP header."""
+        """Take an open socket on which no frame was sent, with the token of the HTTP header."""
         self._node = node
         self._interests = interests
         self._socket = socket
         self._codec = codec
+        self._version = version
         self._token = token
         self._ticket = ""
         """Ticket for the next connection, if the client came with one."""
@@ -68,8 +77,8 @@ class ClientConnection:
             hello = self._codec.from_client(data)
             if not isinstance(hello, f.Hello):
                 raise FrameError("the first frame must be Hello")
-            if hello.version != f.VERSION:
-                raise FrameError(f"this node speaks version {f.VERSION} of the protocol, not {hello.version}")
+            if hello.version not in (0, self._version):
+                raise FrameError(f"the subprotocol has version {self._version}, and Hello {hello.version}")
             if hello.session:
                 check_session(hello.session)
             if hello.ticket and self._node.security is not None:
@@ -91,7 +100,9 @@ class ClientConnection:
         node, limits = self._node, self._node.config.limits
         name, session = attached.name, attached.session
         self._name = name
-        sender = self._sender = ClientSender(node, self._socket, self._codec, principal, attached, hello.credit)
+        sender = self._sender = ClientSender(
+            node, self._socket, self._codec, principal, attached, credit=hello.credit, version=self._version
+        )
         self._requests = Requests(
             node,
             self._interests,
@@ -109,6 +120,7 @@ class ClientConnection:
                 session.identity,
                 session.sequence,
                 session.acknowledged,
+                self._version,
                 max_frame=limits.frame_bytes,
                 max_batch=limits.batch,
                 replicas=tuple(node.core.replicas.holders.get(name, ())),
@@ -150,11 +162,8 @@ class ClientConnection:
             await self._socket.close(1008, reason[:100])
 
     async def _send(self, frame: Frame) -> None:
-        data = self._codec.encode(frame)
-        counters = self._node.counters
-        counters.frames_out += 1
-        counters.bytes_out += len(data)
-        await self._socket.send(data)
+        for data in encoded([frame], self._codec, self._version, self._node.counters):
+            await self._socket.send(data)
 
     # The listener of the socket
 

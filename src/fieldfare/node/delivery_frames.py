@@ -38,8 +38,9 @@ def delivery_parts(
 ) -> DeliveryParts:
     """Return deliveries in parts of a good size.
 
-    `may_have` tells of a delivery whether the client may read it; None: it may read all. With `identified`, each delivery names its event by the publisher's identity and sequence number: clients of
-    sessions with replicas recognise repeated events by that. Replayed events are never in doubt and need no name.
+    `may_have` tells of a delivery whether the client may read it; None: it may read all. With `identified`, each
+    delivery names its event by the publisher's identity and sequence number: clients of sessions with replicas
+    recognise repeated events by that. Replayed events are never in doubt and need no name.
     """
     encoded: Callable[[bytes], msgspec.Raw] = _as_json if as_json else msgspec.Raw
     part: list[Delivery] = []

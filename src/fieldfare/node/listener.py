@@ -9,7 +9,7 @@ No peer is authenticated at this point. So the resources of each connection are 
 - **How large**: headers have `limits.header_bytes`; a message `limits.frame_bytes`, in a bounded number of fragments,
   also from what calls itself a node, until it has shown that it is one (`AcceptedSocket.widen`).
 
-uvicorn does none of this, so its two protocols are extended here. Its protocol of WebSockets answers the handshake only:
+uvicorn does none of this, so its two protocols are extended here. Its protocol of WebSockets answers the handshake;
 then the connection is an `AcceptedSocket`, which obeys the same limits.
 """
 

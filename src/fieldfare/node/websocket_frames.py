@@ -10,7 +10,12 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 from websockets.exceptions import ProtocolError
-from websockets.frames import Close, apply_mask
+from websockets.frames import Close
+
+try:
+    from websockets.speedups import apply_mask
+except ImportError:  # no wheel for this platform
+    from websockets.utils import apply_mask
 
 MOST_FRAGMENTS: Final = 1000
 """Largest number of fragments of a message."""
@@ -183,7 +188,7 @@ def close_answer(payload: bytes) -> bytes:
     '88 02 03 e8'
     """
     try:
-        close = Close.parse(payload)
+        Close.parse(payload)
     except (ProtocolError, UnicodeDecodeError):
         return framed_close(1002, "")
-    return framed(Opcode.CLOSE, payload[:2]) if payload and close else framed(Opcode.CLOSE, b"")
+    return framed(Opcode.CLOSE, payload[:2])

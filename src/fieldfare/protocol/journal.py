@@ -7,7 +7,7 @@ entries and rows lie in files is the concern of `node.storage`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -18,6 +18,10 @@ VERSION: Final = 1
 RowKey: TypeAlias = tuple[str | int, ...]
 StoredRows: TypeAlias = Mapping[str, Mapping[RowKey, Any]]
 """All rows of a store, by kind and key."""
+
+
+Receiver: TypeAlias = tuple[str, str, int, Sequence[str]]
+"""Receiving session of an event: name, mark, number of the delivery, ids of the matching subscriptions."""
 
 
 class JournalEntry(NamedTuple):
@@ -52,8 +56,8 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True, omit_defaults=T
     """Number of the message in which the neighbour sent the event."""
     after: int = 0
     """Number of the neighbour's last message before this event that changed rows."""
-    to: list[tuple[str, str, int, list[str]]] = []
-    """Receiving sessions: name, mark, number of the delivery, ids of the matching subscriptions."""
+    to: list[Receiver] = []
+    """Receiving sessions."""
     out: list[tuple[str, int]] = []
     """Receiving neighbours, with the numbers of the messages."""
     expires: float = 0.0

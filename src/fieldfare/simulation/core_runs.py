@@ -12,7 +12,6 @@ from fieldfare.protocol import messages as m
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
 from fieldfare.simulation.checker import Violation, check_durable
-from fieldfare.simulation.core_clients import DurableClient
 from fieldfare.simulation.core_network import CoreNetwork, Options
 from fieldfare.simulation.core_rest import leftovers
 from fieldfare.simulation.story import Note
@@ -78,90 +77,10 @@ def _perform(plan: p.Plan, network: CoreNetwork, *, advertised: bool) -> None:
         if network.problems:
             return
         network.clock.run(network.clock.now + pause)
-        _do(act, network)
+        act.perform(network)
     network.settle()
     for client in network.clients.values():
         client.acknowledge()
     network.settle()
     if not network.lost and not network.problems:
         network.problems.extend(leftovers(network))
-
-
-def _do(act: p.Act, network: CoreNetwork) -> None:
-    nodes, clients = sorted(network.hosts.keys() - network.lost), list(network.clients.values())
-    edges = [edge for edge in network.edges if not network.lost & set(edge)]
-    match act:
-        case p.Publish(number, events):
-            clients[number % len(clients)].publish([p.EVENTS[one % len(p.EVENTS)] for one in events])
-        case p.Subscribe(number, id, filter):
-            _change(clients[number % len(clients)], m.Subscribe(id, p.FILTERS[filter % len(p.FILTERS)]))
-        case p.Unsubscribe(number, id):
-            _change(clients[number % len(clients)], m.Unsubscribe(id))
-        case p.Advertise(number, id, filter):
-            _change(clients[number % len(clients)], m.Advertise(id, p.FILTERS[filter % len(p.FILTERS)]))
-        case p.Unadvertise(number, id):
-            _change(clients[number % len(clients)], m.Unadvertise(id))
-        case p.Move(number, node, keep):
-            clients[number % len(clients)].attach(nodes[node % len(nodes)], make_before_break=keep)
-        case p.Detach(number):
-            clients[number % len(clients)].detach()
-        case p.BreakLine(number):
-            network.break_line(clients[number % len(clients)])
-        case p.Lose(leaf, refuge):
-            _lose(leaf, refuge, network)
-        case p.Settle():
-            network.settle()
-        case p.Heal():
-            network.heal()
-        case p.Cut(link, forth, back) if edges:
-            network.cut(*edges[link % len(edges)], forth=forth, back=back)
-        case p.BreakLink(link) if edges:
-            network.break_link(*edges[link % len(edges)])
-        case p.Part(bits):
-            network.partition([node for number, node in enumerate(nodes) if bits & 1 << number])
-        case _:
-            _disturb(act, network, nodes)
-
-
-def _change(client: DurableClient, message: m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise) -> None:
-    """Request a change of filters, unless an earlier request about the same id has no answer yet."""
-    if all(getattr(other, "id", "") != message.id for other in client.changes.values()):
-        client.change(message)
-
-
-def _disturb(act: p.Act, network: CoreNetwork, nodes: list[str]) -> None:
-    """Apply a fault of a single node, disk or clock."""
-    match act:
-        case p.Kill(number, steps, stage, kept, seconds):
-            network.kill_later(nodes[number % len(nodes)], steps, stage, kept, seconds)
-        case p.Maintain(number):
-            network.hosts[nodes[number % len(nodes)]].maintain()
-        case p.SlowDisk(number, seconds):
-            network.disks[nodes[number % len(nodes)]].seconds = seconds
-        case p.FullDisk(number, seconds):
-            network.fill(nodes[number % len(nodes)], seconds)
-        case p.FlipBit(number):
-            node = nodes[number % len(nodes)]
-            network.disks[node].flip(network.random_of(node))
-        case p.Jump(number, seconds):
-            network.jump(nodes[number % len(nodes)], seconds)
-
-
-def _lose(leaf: int, refuge: int, network: CoreNetwork) -> None:
-    """Let a leaf fail for good, unless another node has; the only neighbour is the replica holder."""
-    near: dict[str, int] = {}
-    for edge in network.edges:
-        for node in edge:
-            near[node] = near.get(node, 0) + 1
-    leaves = [node for node, count in near.items() if count == 1]
-    if network.lost or len(network.hosts) < 3 or network.options.replicas == 0:
-        return
-    network.settle()
-    node = leaves[leaf % len(leaves)]
-    others = sorted(network.hosts.keys() - {node})
-    mine: list[DurableClient] = [client for client in network.clients.values() if client.node == node]
-    if not all(client.replicas for client in mine):
-        return
-    network.lose(node)
-    for client in mine:
-        client.attach(others[refuge % len(others)])

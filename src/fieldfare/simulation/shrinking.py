@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from fieldfare.simulation.plans import Plan, Publish, Step
+from fieldfare.simulation.plans import Plan, Step
 
 T = TypeVar("T")
 
@@ -62,8 +62,6 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
 
 
 def _simpler_step(step: Step) -> Iterator[Step]:
-    act = step.act
-    if isinstance(act, Publish) and len(act.events) > 1:
-        yield step._replace(act=act._replace(events=act.events[:1]))
+    yield from (step._replace(act=simpler) for simpler in step.act.simpler())
     if step.pause:
         yield step._replace(pause=0.0)

@@ -34,7 +34,10 @@ def command(
     subscribers: Annotated[int, typer.Option(min=1, metavar="N", help="Connections that share the filters.")] = 100,
     peer: Annotated[bool, typer.Option(help="Measure also RabbitMQ; needs RabbitMQ and its client pika.")] = True,
     only: Annotated[
-        str, typer.Option(metavar="TEXT", help="Measure only the contender TEXT, or contenders with TEXT in their names.", show_default=False)
+        str,
+        typer.Option(
+            metavar="TEXT", help="Measure only TEXT, or all contenders with TEXT in their names.", show_default=False
+        ),
     ] = "",
     seconds: Annotated[float, typer.Option(min=0.1, metavar="N", help="Approximate length of a round.")] = 10.0,
     rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of rounds; the best counts.")] = 3,
@@ -96,7 +99,7 @@ def _sizes(text: str) -> list[int]:
 
 
 def _loads(shapes: str, sizes: Sequence[int], subscribers: int) -> list[Load]:
-    from fieldfare_lab.node.load import Shape, make, topics  # noqa: F811 - the type above is for the checker only
+    from fieldfare_lab.node.load import Shape, make, topics
 
     found: list[Load] = []
     for name in shapes.split(","):

@@ -1,0 +1,154 @@
+"""Actions of clients: events, filters, and journeys from node to node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from typing import Final
+
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.filters.filter import Filter
+from fieldfare.protocol import messages as m
+from fieldfare.simulation.actions.act import Act, Chances, client_of, node_of
+from fieldfare.simulation.actions.dice import Dice
+from fieldfare.simulation.core_network import CoreNetwork
+
+EVENTS: Final = tuple(Event({"x": x, "y": y}) for x, y in product(range(4), repeat=2))
+FILTERS: Final[tuple[Filter, ...]] = tuple(
+    parse(text)
+    for text in (
+        "TRUE",
+        *(f"{field} BETWEEN {low} AND {high}" for field in "xy" for low in range(4) for high in range(low, 4)),
+        "x < 2 AND y > 0",
+        "x = 0 AND y BETWEEN 1 AND 2",
+        "x > 0 AND y = 2",
+        "x = 1 OR y = 1",
+    )
+)
+IDS: Final = ("one", "two")
+
+
+class Publish(Act, frozen=True):
+    """A client publishes events at once."""
+
+    client: int
+    events: tuple[int, ...]
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Publish, here or as soon as a node serves the client."""
+        client_of(network, self.client).publish([EVENTS[one % len(EVENTS)] for one in self.events])
+
+    def simpler(self) -> Iterable[Act]:
+        """Return a publication of the first event alone."""
+        return [Publish(self.client, self.events[:1])] if len(self.events) > 1 else []
+
+
+class Subscribe(Act, frozen=True):
+    """A client subscribes, perhaps under an id in use."""
+
+    client: int
+    id: str
+    filter: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Replace the filter, if the id is in use."""
+        _change(network, self.client, m.Subscribe(self.id, FILTERS[self.filter % len(FILTERS)]))
+
+
+class Unsubscribe(Act, frozen=True):
+    """A client ends a subscription."""
+
+    client: int
+    id: str
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Request the end, also of a subscription that does not exist."""
+        _change(network, self.client, m.Unsubscribe(self.id))
+
+
+class Advertise(Act, frozen=True):
+    """A client advertises, besides the first advertisement."""
+
+    client: int
+    id: str
+    filter: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Widen or narrow what the client may publish."""
+        _change(network, self.client, m.Advertise(self.id, FILTERS[self.filter % len(FILTERS)]))
+
+
+class Unadvertise(Act, frozen=True):
+    """A client ends an advertisement."""
+
+    client: int
+    id: str
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Request the end, also of an advertisement that does not exist."""
+        _change(network, self.client, m.Unadvertise(self.id))
+
+
+class Move(Act, frozen=True):
+    """A client goes to a node; with `keep` the former connection lasts until the new node answers."""
+
+    client: int
+    node: int
+    keep: bool = False
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Connect the client to the node, which may be down."""
+        client_of(network, self.client).attach(node_of(network, self.node), make_before_break=self.keep)
+
+
+class Detach(Act, frozen=True):
+    """A client goes away, until the next move or settlement."""
+
+    client: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Leave the session at its node, with a farewell."""
+        client_of(network, self.client).detach()
+
+
+class BreakLine(Act, frozen=True):
+    """The connection of a client breaks, with the frames on the way; the client comes back at once."""
+
+    client: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Break the line of the client, which the node notices later."""
+        network.break_line(client_of(network, self.client))
+
+
+def _change(
+    network: CoreNetwork, number: int, message: m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise
+) -> None:
+    """Request a change of filters, unless an earlier request about the same id has no answer yet."""
+    client = client_of(network, number)
+    if all(getattr(other, "id", "") != message.id for other in client.changes.values()):
+        client.change(message)
+
+
+def publish(dice: Dice, client: int | None = None) -> Act:
+    """Draw up to three events of a client, any or the given one."""
+    events = tuple(dice.randrange(len(EVENTS)) for _ in range(dice.randint(1, 3)))
+    return Publish(dice.client() if client is None else client, events)
+
+
+def register(dice: Dice) -> Act:
+    """Draw a subscription, or sometimes an advertisement."""
+    client, id, filter = dice.client(), dice.choice(IDS), dice.choice((0, dice.randrange(64)))
+    return Advertise(client, id, filter) if dice.random() < 0.1 else Subscribe(client, id, filter)
+
+
+CHANCES: Final[Chances] = {
+    publish: 40,
+    register: 4,
+    lambda dice: Unsubscribe(dice.client(), dice.choice(IDS)): 2,
+    lambda dice: Unadvertise(dice.client(), dice.choice(IDS)): 1,
+    lambda dice: Move(dice.client(), dice.node(), dice.random() < 0.3): 14,
+    lambda dice: Detach(dice.client()): 6,
+    lambda dice: BreakLine(dice.client()): 4,
+}

@@ -1,0 +1,58 @@
+"""Faults of links: cuts in one direction or both, breaks, partitions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fieldfare.simulation.actions.act import Act, Chances, link_of, nodes_of
+from fieldfare.simulation.core_network import CoreNetwork
+
+
+class Cut(Act, frozen=True):
+    """Frames of a link vanish, in one direction or both, until the network heals."""
+
+    link: int
+    forth: bool = True
+    back: bool = True
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Cut the link silently: each end notices later, and not at once with the other."""
+        if (link := link_of(network, self.link)) is not None:
+            network.cut(*link, forth=self.forth, back=self.back)
+
+
+class BreakLink(Act, frozen=True):
+    """A link breaks, with the frames on the way, and can be made again."""
+
+    link: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Lose the frames on the way; both ends notice later."""
+        if (link := link_of(network, self.link)) is not None:
+            network.break_link(*link)
+
+
+class Part(Act, frozen=True):
+    """Some nodes are parted from the others, by the bits of a number."""
+
+    nodes: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Break all links between the two groups until the network heals."""
+        network.partition([node for number, node in enumerate(nodes_of(network)) if self.nodes & 1 << number])
+
+
+class Heal(Act, frozen=True):
+    """Cuts and partitions end, and frames pass everywhere."""
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Let all links be made again."""
+        network.heal()
+
+
+CHANCES: Final[Chances] = {
+    lambda dice: BreakLink(dice.link()): 5,
+    lambda dice: Cut(dice.link(), *dice.choice(((True, True), (True, False), (False, True)))): 3,
+    lambda _: Heal(): 3,
+    lambda dice: Part(dice.randrange(16)): 2,
+}
