@@ -1,11 +1,11 @@
 """`AcceptedSocket`: a WebSocket of a client or neighbour after the handshake, directly on its transport.
 
-The handshake is HTTP, and goes the way of all requests (`listener`, uvicorn, the checks of origins); then the messages
-leave that way out. A message reaches its `Listener` within the call of the event loop that read it, without a task, a
-queue or a future.
+The handshake is HTTP, and goes the way of all requests: `listener`, uvicorn, the checks of origins. Messages go another
+way: a message reaches the `Listener` within the call of the event loop that has read the bytes, without a task, a queue
+or a future.
 
-What a stranger may hold on to is bounded (see `listener`): a message that was begun must be complete in time, some of
-what is sent must be read in time, pings must be answered, and a socket whose owner is busy is not read.
+The resources of a stranger are bounded (see `listener`): the rest of a message must come in time, sent bytes must be
+read in time, pings must be answered, and a socket is not read while the listener is busy.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class AcceptedSocket(asyncio.Protocol):
         self.hang_up(code, reason)
 
     def hang_up(self, code: int, reason: str) -> None:
-        """Do what `close` does, without being awaited."""
+        """Close as `close` does, at once."""
         if self._is_closing:
             return
         self._transport.write(framed_close(code, reason))

@@ -1,7 +1,7 @@
-"""`ClientSender`: everything that a node sends to a client after `Welcome`: answers, deliveries, and a farewell.
+"""`ClientSender`: the frames of a node to a client after `Welcome`: answers, deliveries, and a farewell.
 
-Many things become due within one turn of the event loop: answers, the acceptance of events, deliveries. They are sent
-together at its end, in one write. Nothing is sent while the client does not read; a slow client makes nobody else wait.
+Much becomes due within one turn of the event loop: answers, the acceptance of events, deliveries. The end of the turn
+sends all due frames in one write. Nothing is sent while the client does not read: a slow client makes nobody else wait.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ClientSender:
         credit: int,
         version: int,
     ) -> None:
-        """Send to a client that is attached to a session; nothing is due yet."""
+        """Send to a client with an attached session; nothing is due yet."""
         self._node = node
         self._socket = socket
         self._codec = codec
@@ -83,27 +83,27 @@ class ClientSender:
         self._answered = asyncio.Event()
         self._farewell: f.Bye | None = None
         self._reading: asyncio.Task[None] | None = None
-        """Reads deliveries from the disk, for which later ones wait."""
+        """Reads deliveries from the disk; later deliveries wait."""
         self._is_due = False
         self._loop = asyncio.get_running_loop()
         self.ended: asyncio.Future[None] = self._loop.create_future()
-        """Done when the connection has ended; holds an exception that ended it."""
+        """Done when the connection has ended; holds the exception that was the reason, if any."""
 
     # What is due
 
     def wake(self) -> None:
-        """Send what is due, at the end of this turn of the event loop."""
+        """Send all due frames at the end of this turn of the event loop."""
         if not self._is_due:
             self._is_due = True
             self._loop.call_soon(self._send)
 
     def reply(self, frame: Frame) -> None:
-        """Send an answer."""
+        """Send the answer to a request; answers keep the order of the requests."""
         self._replies.append(frame)
         self.wake()
 
     def accept(self, number: int) -> None:
-        """Tell the client that its events up to a number are safe."""
+        """Tell the client that all events up to a number are safe."""
         self._accepted = max(self._accepted, number)
         self._accepts = True
         self.wake()
@@ -120,12 +120,12 @@ class ClientSender:
 
     @property
     def has_said_farewell(self) -> bool:
-        """Tell whether the connection is about to end, so that requests do not count any more."""
+        """Tell whether the connection is about to end; then requests do not count any more."""
         return self._farewell is not None
 
     @property
     def is_behind(self) -> bool:
-        """Tell whether the client must read answers before it may ask more."""
+        """Tell whether the client must read answers before the next request."""
         return len(self._replies) > MOST_REPLIES
 
     async def caught_up(self) -> None:
@@ -197,7 +197,7 @@ class ClientSender:
     # Deliveries
 
     def _next_deliveries(self) -> list[f.Deliveries]:
-        """Return the next deliveries as frames; those that lie on the disk come later."""
+        """Return the next deliveries as frames; deliveries on the disk come later."""
         core, node = self._node.core, self._node
         limit = min(CHUNK, self._credit)
         session = core.sessions[self._name]
@@ -222,7 +222,7 @@ class ClientSender:
             self.wake()
 
     def _frames(self, taken: Taken, entries: Mapping[int, JournalEntry], session: Session) -> list[f.Deliveries]:
-        """Return deliveries as frames, without those that the client may not read; note the losses."""
+        """Return deliveries as frames, without events that the client may not read; note the losses."""
         parts: list[list[f.Delivery]] = []
         if taken:
             core = self._node.core

@@ -181,11 +181,11 @@ class ClientConnection:
             return None
 
     def resume(self) -> None:
-        """Send what had to wait."""
+        """Send due frames: the client has read enough of the earlier ones."""
         self._sender.wake()
 
     def lost(self) -> None:
-        """Let `serve` end."""
+        """End the service: the other side has gone, and all received frames are handled."""
         if not self._sender.ended.done():
             self._sender.ended.set_result(None)
 

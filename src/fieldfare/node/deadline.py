@@ -22,7 +22,7 @@ class Deadline:
         self._timer = asyncio.get_running_loop().call_later(seconds, transport.abort)
 
     def stop(self) -> None:
-        """Let the connection live."""
+        """Cancel the timer; nothing happens if there is none."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

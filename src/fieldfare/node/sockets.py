@@ -23,10 +23,10 @@ class Listener(Protocol):
     """The owner of an accepted socket, called by the event loop itself: a task for each message would cost more."""
 
     def receive(self, message: bytes | str) -> Coroutine[Any, Any, None] | None:
-        """Handle a message; later ones wait for the end of a returned coroutine, and so does the other side."""
+        """Handle a message; later messages wait for the end of a returned coroutine, and so does the other side."""
 
     def resume(self) -> None:
         """Go on to write after the other side has read."""
 
     def lost(self) -> None:
-        """Note that no more messages will come."""
+        """Note the end: no more messages will come."""

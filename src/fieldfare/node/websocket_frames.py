@@ -1,7 +1,7 @@
 """Frames of WebSockets (RFC 6455) as a server reads and writes them; a parser without I/O.
 
-A node reads one frame for each published event, so the way of a whole, unfragmented message is short; `FrameReader`
-does everything else (fragments, control frames, mistakes) aside.
+A node reads a frame for each published event, so the way of a whole, unfragmented message is short; fragments, control
+frames and mistakes are left to `FrameReader._read_other`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SHORTEST: Final = 6
 
 
 class Opcode(IntEnum):
-    """The kinds of frames."""
+    """The kinds of frames, numbered as in RFC 6455."""
 
     CONTINUATION = 0
     TEXT = 1
@@ -83,7 +83,7 @@ class FrameReader:
         return self._held_size > 0 or self._opcode is not None
 
     def feed(self, data: bytes) -> list[tuple[Opcode, bytes]]:
-        """Return all messages and control frames that are complete by now; after a mistake `fault` is set."""
+        """Return all messages and control frames with a complete last byte; after a mistake `fault` is set."""
         if self.fault is not None:
             return []
         if self._held_size:
