@@ -19,7 +19,7 @@ MOST = 400
 payloads = st.binary(max_size=200) | st.sampled_from([125, 126, MOST, MOST + 1]).map(bytes)
 frames = st.builds(
     Frame, st.sampled_from(Opcode), payloads, fin=st.booleans(), rsv1=st.sampled_from([False] * 9 + [True])
-)
+).filter(lambda frame: frame.opcode < Opcode.CLOSE or len(frame.data) <= MOST)  # one of two mistakes is found first
 cuts = st.lists(st.floats(0, 1), max_size=6)
 
 Answer = tuple[list[tuple[int, bytes]], int | None]
@@ -97,7 +97,9 @@ def _serialized(frame: Frame) -> bytes:
 def test_what_is_written_is_what_others_write_and_read(size: int) -> None:
     data = bytes(size)
     assert framed(websocket_frames.Opcode.BINARY, data) == Frame(Opcode.BINARY, data).serialize(mask=False)
-    assert FrameReader(size).feed(Frame(Opcode.BINARY, data).serialize(mask=True)) == [(Opcode.BINARY, data)]
+    assert FrameReader(size).feed(Frame(Opcode.BINARY, data).serialize(mask=True)) == [
+        (websocket_frames.Opcode.BINARY, data)
+    ]
 
 
 def test_a_close_frame_is_never_too_long_and_always_text() -> None:
@@ -118,5 +120,5 @@ def test_a_large_frame_in_many_parts_is_joined_once() -> None:
         assert reader.feed(data[start : min(start + 64, len(data) - 1)]) == []
         joined += len(reader._held) == 1
     assert joined < 5
-    assert reader.feed(data[-1:]) == [(Opcode.BINARY, bytes(1 << 20))]
+    assert reader.feed(data[-1:]) == [(websocket_frames.Opcode.BINARY, bytes(1 << 20))]
     assert not reader.is_inside
