@@ -113,8 +113,8 @@ class FrameReader:
             if length > 125:
                 wide = 2 if length == 126 else 8
                 start += wide
-                if size < start:
-                    self._needed = start - at
+                if size < start - 4:
+                    self._needed = start - 4 - at
                     return at
                 length = int.from_bytes(data[at + 2 : at + 2 + wide])
             if first & 0x08 and length > 125:
