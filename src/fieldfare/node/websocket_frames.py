@@ -182,13 +182,15 @@ def framed_close(code: int, reason: str) -> bytes:
 
 
 def close_answer(payload: bytes) -> bytes:
-    """Return the answer to the payload of a close frame: the same code, or 1002 if the payload is wrong.
+    """Return the answer to the payload of a close frame: the same code, or the code of a mistake in the payload.
 
     >>> close_answer((1000).to_bytes(2) + b"bye").hex(" ")
     '88 02 03 e8'
     """
     try:
         Close.parse(payload)
-    except (ProtocolError, UnicodeDecodeError):
+    except ProtocolError:
         return framed_close(1002, "")
+    except UnicodeDecodeError:
+        return framed_close(1007, "")
     return framed(Opcode.CLOSE, payload[:2])
