@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from fieldfare.events import json
+from fieldfare.events import json, msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.values import Interval
 from fieldfare.filters import parse
@@ -52,6 +52,8 @@ def _raw(event: Event) -> msgspec.Raw:
 
 
 CLIENT_FRAMES: Final = (
+    Sample(f.SetParameters(1, _raw(Event({"myloc": "rebeca-drive 100", "budget": 120}))), "A place, and a value."),
+    Sample(f.SetParameters(2, _raw(Event({"myloc": None}))), "The place is forgotten.", "forgotten"),
     Sample(f.Hello(), "A client without a session and without a token.", "shortest"),
     Sample(f.Hello(session="ana", token="secret", credit=100), "The first connection of a durable session.", "session"),
     Sample(
@@ -168,7 +170,11 @@ LINK_MESSAGES: Final = (
     Sample(m.Deliver(QUOTE, "bob", 7, ("cheap",), "oslo", 18), "To a client of a bare broker."),
     Sample(m.Refuse("no advertisement", "mine"), "To a client of a bare broker."),
     Sample(m.Forward(QUOTE, "bob", 7), "An event on its way, with defaults left out.", "shortest"),
-    Sample(m.Forward(KINDS, "bob", 7, "oslo", "oslo", 1767225660.0, "IBM", b"\x01\x02"), "All fields.", "longest"),
+    Sample(
+        m.Forward(KINDS, "bob", 7, "oslo", "oslo", expires=1767225660.0, replaces="IBM", tag=b"\x01\x02"),
+        "All fields.",
+        "longest",
+    ),
     Sample(_UPDATE, "A named filter is a list of its name and its text.", "change"),
     Sample(m.FilterUpdate((parse("x = 1"),), about="advertisements", all=True, topic="t"), "All that counts.", "all"),
     Sample(m.Envelope("bern", "oslo", b"\x80"), "For a node that is no neighbour; see handover.json for contents."),
@@ -196,6 +202,18 @@ HANDOVER: Final = (
             *_SESSION, "8b4c", "ana@example.org", {"cheap": "price < 10"}, {"mine": "price > 0"}, replica=True
         ),
         "Subscriptions and advertisements by id.",
+    ),
+    Sample(
+        h.SessionDescription(
+            *_SESSION,
+            "8b4c",
+            "ana@example.org",
+            {"near": "location = 'hall'"},
+            dynamic={"near": "location IN myloc"},
+            parameters=msgpack.encode(Event({"myloc": "hall"})),
+        ),
+        "A filter with parameters, filled in and as text, and the place of the session.",
+        "dynamic",
     ),
     Sample(
         h.ClientVoucher(*_SESSION, b"\x01\x02", "ana@example.org", ("client",), 1767225660.0, "id", 1767225600.0),

@@ -237,6 +237,18 @@ class Client:
         """
         return Subscription(Reader(self._driver, filter, since=since, id=id, keep=keep, type=type))
 
+    async def set(self, **values: object) -> None:
+        """State values for the parameters of filters: `set(budget=120)` for `price <= :budget`; None forgets a value.
+
+        All filters of the session change at once. After this call, events accepted at the node are matched by the
+        filters with the new values; an event that matches before and after the change is not lost.
+        """
+        await self._driver.set_parameters(values)
+
+    async def set_place(self, place: str | None) -> None:
+        """State the place of the session, for filters such as `location IN myloc`; see `set`."""
+        await self._driver.set_parameters({"myloc": place})
+
     def advertise(self, filter: object, *, id: str | None = None) -> Advertisement:
         """Announce the events of a filter, to be published inside an `async with` block."""
         return Advertisement(self._driver, filter, id)

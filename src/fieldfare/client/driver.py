@@ -11,7 +11,7 @@ import logging
 import ssl as tls
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -212,6 +212,14 @@ class Driver:
         """Acknowledge a delivery for a subscription."""
         self.engine.acknowledge(item)
         self.connection.pump()
+
+    async def set_parameters(self, values: Mapping[str, object]) -> None:
+        """State values for the parameters of filters, and wait until the filters are in force at the node."""
+        self.check()
+        answer = _future()
+        self.engine.set_parameters(values, partial(_resolve, answer))
+        self.connection.pump()
+        await answer
 
     # Requests
 

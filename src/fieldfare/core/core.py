@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from fieldfare.core import recovery
 from fieldfare.core.deliveries import Deliveries
+from fieldfare.core.dynamic_filters import DynamicFilters
 from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
 from fieldfare.core.inputs import Input
@@ -37,6 +38,7 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
@@ -49,6 +51,7 @@ from fieldfare.protocol.messages import Role
 from fieldfare.protocol.versions import NEWEST, OLDEST, has, refusal
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.deduplication import EventId
+from fieldfare.routing.places import Places
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.table_routes import TableRoutes
 
@@ -71,6 +74,7 @@ class Core:
         queue: int = 1_000,
         policy: Policy = "buffer",
         replicas: int = 0,
+        places: Places = Places(),  # noqa: B008
         secure: bool = False,
         life: str = "",
         doubtful: bool = False,
@@ -80,10 +84,10 @@ class Core:
         """Recover from stored rows, and from the entries of the log from `low_water(stored)` on.
 
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
-        is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. With
-        `secure`, a session is handed over only to the owner. The `life` is a unique name of the present run of the log:
-        see `lineage`. With `doubtful`, the stored state may not be the latest, and a program without memory of its
-        session gets a new identity.
+        is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. The
+        `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. The `life`
+        is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
+        latest, and a program without memory of its session gets a new identity.
         """
         self.broker = broker
         self.position = 0
@@ -102,6 +106,7 @@ class Core:
         """Seconds by which the wall clock is ahead of the times given here, which never jump."""
         self.buffer = StepBuffer()
         self.sessions = SessionTable(self)
+        self.dynamic = DynamicFilters(self, places)
         self.deliveries = Deliveries(self)
         self.links = LinkTable(self)
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
@@ -220,7 +225,8 @@ class Core:
     def interest(self) -> set[Filter]:
         """Return the filters of all clients and neighbours."""
         routes, everything = self.broker.routes, parse("TRUE")
-        filters = {filter for client in self.broker.clients.all.values() for filter in client.subscriptions.values()}
+        clients = self.broker.clients.all.values()
+        filters = {one for client in clients for one in client.subscriptions.values() if not one.is_empty}
         for neighbour, link in self.links.items():
             if link.role is Role.PARENT or not isinstance(routes, TableRoutes):
                 filters.add(everything)
@@ -266,9 +272,9 @@ class Core:
             begin = one.number or known + 1
             last = begin + len(one.events) - 1
             origin = Origin(first=max(begin, known + 1), last=last)
-            by, here, expires = session.identity, self.broker.name, one.expires or 0.0
+            by, here, options = session.identity, self.broker.name, options_of(one)
             accepted += [
-                (m.Forward(event, one.session, number, by, here, expires, one.replaces), origin)
+                (m.Forward(event, one.session, number, by, here, **options), origin)
                 for number, event in enumerate(one.events, begin)
                 if number > known
             ]
@@ -300,8 +306,8 @@ class Core:
                 self.replicas.delivered(name, self.sessions[name].count, _id(forward))
             out = [(neighbour, self.links.enqueue(neighbour, self.position)) for neighbour in neighbours]
             number, after, first, last = accepted[place][1]
-            options = forward.expires, forward.replaces, first, last, forward.tag
-            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, *options)
+            more: dict[str, Any] = {"first": first, "last": last, **options_of(forward)}
+            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, **more)
             self._log(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
 
     def append_entry(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> int:
@@ -311,8 +317,10 @@ class Core:
         return self.position
 
     def _log(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> None:
+        entries = self.buffer.entries
+        assert not entries or entries[-1].position == self.position - 1, "a position of the log is left out"
         about = publisher, sequence, event, encode_details(details)
-        self.buffer.entries.append(JournalEntry(self.position, now + self.ahead, *about))
+        entries.append(JournalEntry(self.position, now + self.ahead, *about))
 
 
 def _id(forward: m.Forward) -> EventId:

@@ -71,8 +71,7 @@ class Departures(Mapping[str, Departure]):
             self.cancel(name)
         self._states.departures[name] = Departure(ticket, target, self._position())
         self._store(name)
-        filters = self._sessions.filters_of(name)
-        self._send(target, h.SessionDescription(name, ticket, session.identity, session.owner, *filters))
+        self._send(target, self._sessions.describe(name, ticket))
 
     def cancel(self, name: str) -> None:
         """Keep a session here, and tell the target."""

@@ -144,7 +144,8 @@ class Handovers:
         """Tell whether a session holds nothing of value to a client."""
         session, client = self._core.sessions[name], self._core.broker.clients.all.get(name)
         filters = client is not None and (client.subscriptions or client.advertisements)
-        return not (session.connected or session.sequence or session.count or filters)
+        stated = self._core.dynamic.values.get(name)
+        return not (session.connected or session.sequence or session.count or filters or stated)
 
     def _attach(self, name: str, fresh: str, now: float, owner: str, known: str) -> Session:
         if name not in self._core.replicas.holders:

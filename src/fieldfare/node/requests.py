@@ -15,11 +15,11 @@ from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
-from fieldfare.node import replay, security
+from fieldfare.node import parameters, replay, security
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.security import AccessDenied, Principal
-from fieldfare.node.security.filter_admission import admitted, permitted
+from fieldfare.node.security.filter_admission import admitted, filling, permitted
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.codec import JSON_CODEC, Codec
@@ -58,6 +58,8 @@ class Requests:
         self._interests = interests
         self._codec = codec
         self._name, self._identity, self._principal = client
+        fill = filling(self._principal, node.config.limits)
+        self._parameters = parameters.Parameters(node, self._name, self._identity, fill)
         self._reply = reply
         self._accepted = accepted
         self._stopped = stopped
@@ -73,6 +75,8 @@ class Requests:
                 self._submit(Acknowledge(self._name, number, self._identity), 0, silent=True)
             case f.Subscribe(request=request):
                 return self._subscribe(frame, request)
+            case f.SetParameters(request=request):
+                return self._set_parameters(frame, request)
             case f.Unsubscribe(request=request, id=id):
                 self._change(m.Unsubscribe(id), request)
             case f.Advertise(request=request):
@@ -129,8 +133,9 @@ class Requests:
         except ValueError as error:
             self.refuse(error, 0, number)
             return
-        expires = None if frame.ttl is None else node.clock() + frame.ttl
-        future = node.publish(Publication(self._name, number, events, expires, frame.replaces, self._identity))
+        expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
+        what = Publication(self._name, number, events, self._identity, expires=expires, replaces=frame.replaces)
+        future = node.publish(what)
         future.add_done_callback(lambda done: self._published(done, number))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:
@@ -177,6 +182,10 @@ class Requests:
             _check_id(frame.id)
             permitted(self._principal, "subscribe")
             self._check_count("subscriptions", frame.id)
+            dynamic = await parameters.read(frame.filter, node)
+            if dynamic is not None:
+                self._reply(f.Done(request, await self._parameters.subscribe(frame, dynamic)))
+                return
             wanted = security.subscribable(self._principal, await admitted(frame.filter, node.config.limits))
             if frame.since is None:
                 self._change(m.Subscribe(frame.id, wanted), request)
@@ -206,6 +215,13 @@ class Requests:
             self.refuse(error, request)
         else:
             self._change(m.Advertise(frame.id, filter), request)
+
+    async def _set_parameters(self, frame: f.SetParameters, request: int) -> None:
+        try:
+            permitted(self._principal, "subscribe")
+            self._submit(await self._parameters.set(self._codec.event(bytes(frame.values))), request)
+        except ValueError as error:
+            self.refuse(error, request)
 
     def _check_count(self, about: About, id: str) -> None:
         """Refuse a filter beyond the limit of a session; under an id in use, the new filter replaces the old."""

@@ -15,6 +15,7 @@ from typing import Final
 from fieldfare.core.core import Core
 from fieldfare.node import machine
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
+from fieldfare.node.config.movement_graph import places_of
 from fieldfare.node.storage import private
 from fieldfare.node.storage.rows import StoreError
 from fieldfare.node.storage.storage import Storage
@@ -75,6 +76,7 @@ def recovered_core(
         queue=config.sessions.queue,
         policy=config.sessions.policy,
         replicas=config.sessions.replicas,
+        places=places_of(config.places),
         secure=config.security is not None,
         life=secrets.token_hex(6),
         doubtful=_may_be_a_copy(config, storage, stored),

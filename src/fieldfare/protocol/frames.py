@@ -73,7 +73,8 @@ class Subscribe(Frame, frozen=True):
     request: int
     id: str
     filter: Any
-    """A text, or a document of CloudEvents' subscriptions."""
+    """A text, or a document of CloudEvents' subscriptions. A text may have parameters: `price <= :budget`,
+    `location IN myloc`."""
     since: int | float | str | None = None
     """Also earlier events: from a position (a whole number), or a time (seconds since 1970, or RFC 3339) on."""
     life: str = ""
@@ -102,6 +103,18 @@ class Unadvertise(Frame, frozen=True):
 
     request: int
     id: str
+
+
+class SetParameters(Frame, frozen=True):
+    """Values of parameters, for the filters of all subscriptions of the session; see `Subscribe.filter`.
+
+    All of the values change at once, or none. A node of version 2 has no parameters: the client library refuses the
+    request, and a session that moves to such a node keeps the filters with the last values.
+    """
+
+    request: int
+    values: msgspec.Raw
+    """An event, with a field for each changed parameter; null forgets a value. The place is the value of `myloc`."""
 
 
 class Acknowledge(Frame, frozen=True):
@@ -248,6 +261,16 @@ class Bye(Frame, frozen=True):
 
 
 FromClient: TypeAlias = (
-    Hello | Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Acknowledge | Credit | WatchInterest | Leave
+    Hello
+    | Publish
+    | Subscribe
+    | Unsubscribe
+    | SetParameters
+    | Advertise
+    | Unadvertise
+    | Acknowledge
+    | Credit
+    | WatchInterest
+    | Leave
 )
 FromNode: TypeAlias = Welcome | Waiting | Accepted | Done | Refused | Deliveries | Interest | Bye

@@ -63,6 +63,10 @@ class SessionDescription(HandoverMessage, frozen=True):
     """Whether the session stays, and the receiver becomes a replica holder."""
     moves: Number = 0
     """For a replica holder: how often the session has changed its node, since a taken-over session counts on."""
+    dynamic: dict[str, str] = {}
+    """Filters with parameters, as texts by id; `subscriptions` has those that match something now, filled in."""
+    parameters: bytes = b""
+    """Values of the parameters, as an event."""
 
 
 class ClientVoucher(HandoverMessage, frozen=True):

@@ -16,6 +16,7 @@ from fieldfare.core.core import Core
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.messages import FilterUpdate
+from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.clock import Action, VirtualClock
@@ -50,6 +51,7 @@ class Options(NamedTuple):
     """seconds for which a broker remembers events; with a small number, the numbers of messages alone must do"""
     shared: SharedIndex | None = None
     """index of the filters of all nodes; None: each node has its own"""
+    places: Places = Places()
 
 
 class CoreNetwork:

@@ -9,11 +9,13 @@ from typing import NamedTuple
 from fieldfare.core.core import Core
 from fieldfare.filters import EVERYTHING
 from fieldfare.protocol import messages as m
+from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
 from fieldfare.simulation.checker import Violation, check_durable
 from fieldfare.simulation.core_network import CoreNetwork, Options
 from fieldfare.simulation.core_rest import leftovers
+from fieldfare.simulation.filling import SQUARE
 from fieldfare.simulation.story import Note
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Record
@@ -46,7 +48,8 @@ class _Errors(logging.Handler):
 def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note] | None = None) -> Outcome:
     """Run a plan; the same plan gives the same run."""
     strategy = STRATEGIES[plan.strategy]
-    options = Options(strategy, plan.replicas, 0.01 if plan.forgetful else 60.0, None if plan.apart else NetworkIndex())
+    index, places = None if plan.apart else NetworkIndex(), Places(SQUARE, plan.here, plan.ahead)
+    options = Options(strategy, plan.replicas, 0.01 if plan.forgetful else 60.0, index, places)
     network = CoreNetwork(plan.topology(), options, seed=plan.seed, make_core=make_core, story=story)
     errors, propagate = _Errors(network), logger.propagate
     logger.addHandler(errors)

@@ -110,12 +110,32 @@ class Limits(Part, frozen=True):
     """time to parse a filter"""
     subscriptions: Count = 10_000
     """subscriptions of a session"""
+    dynamic_filters: Count = 100
+    """subscriptions of a session whose filters have parameters"""
+    parameters: Count = 100
+    """parameters of a session"""
+    parameter_bytes: Bytes = 10_000
+    """size of all parameters of a session"""
+    parameter_changes: Count = 50
+    """changes of parameters in a second by a client; a client with more is slowed down"""
     connections: Count = 20_000
     """connections of all kinds, unauthenticated ones included; fewer where file descriptors are scarce"""
     sessions: Count = 100_000
     """sessions of all owners"""
     owner_sessions: Count = 1000
     """sessions of one owner, where there is `[security]`"""
+
+
+class PlacesSettings(Part, frozen=True):
+    """The places of sessions, for filters such as `location IN myloc`. All nodes should have the same."""
+
+    graph: str = ""
+    """file of the movement graph, in TOML or JSON; empty: any place is allowed, and only the place itself counts as
+    here"""
+    here: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """steps up to which places count as here"""
+    ahead: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """steps up to which neighbours are asked for the events of further places, so that a move has no gap"""
 
 
 class Http(Part, frozen=True):
@@ -212,6 +232,7 @@ class Config(Part, frozen=True):
     routing: RoutingSettings = RoutingSettings()
     prefix: PrefixSettings = PrefixSettings()
     limits: Limits = Limits()
+    places: PlacesSettings = PlacesSettings()
     http: Http = Http()
     tls: Tls | None = None
     security: SecuritySettings | None = None
@@ -226,6 +247,7 @@ SECTIONS: Final[dict[str, type[Part]]] = {
     "routing": RoutingSettings,
     "prefix": PrefixSettings,
     "limits": Limits,
+    "places": PlacesSettings,
     "http": Http,
     "tls": Tls,
     "security": SecuritySettings,

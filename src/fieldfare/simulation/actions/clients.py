@@ -12,9 +12,11 @@ from fieldfare.filters.filter import Filter
 from fieldfare.protocol import messages as m
 from fieldfare.simulation.actions.act import Act, Chances, client_of, node_of
 from fieldfare.simulation.actions.dice import Dice
+from fieldfare.simulation.core_clients import Change
 from fieldfare.simulation.core_network import CoreNetwork
 
-EVENTS: Final = tuple(Event({"x": x, "y": y}) for x, y in product(range(4), repeat=2))
+PLACES: Final = "abcd"
+EVENTS: Final = tuple(Event({"x": x, "y": y, "at": PLACES[x]}) for x, y in product(range(4), repeat=2))
 FILTERS: Final[tuple[Filter, ...]] = tuple(
     parse(text)
     for text in (
@@ -53,7 +55,7 @@ class Subscribe(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Replace the filter, if the id is in use."""
-        _change(network, self.client, m.Subscribe(self.id, FILTERS[self.filter % len(FILTERS)]))
+        change(network, self.client, m.Subscribe(self.id, FILTERS[self.filter % len(FILTERS)]))
 
 
 class Unsubscribe(Act, frozen=True):
@@ -64,7 +66,7 @@ class Unsubscribe(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Request the end, also of a subscription that does not exist."""
-        _change(network, self.client, m.Unsubscribe(self.id))
+        change(network, self.client, m.Unsubscribe(self.id))
 
 
 class Advertise(Act, frozen=True):
@@ -76,7 +78,7 @@ class Advertise(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Widen or narrow what the client may publish."""
-        _change(network, self.client, m.Advertise(self.id, FILTERS[self.filter % len(FILTERS)]))
+        change(network, self.client, m.Advertise(self.id, FILTERS[self.filter % len(FILTERS)]))
 
 
 class Unadvertise(Act, frozen=True):
@@ -87,7 +89,7 @@ class Unadvertise(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Request the end, also of an advertisement that does not exist."""
-        _change(network, self.client, m.Unadvertise(self.id))
+        change(network, self.client, m.Unadvertise(self.id))
 
 
 class Move(Act, frozen=True):
@@ -122,9 +124,7 @@ class BreakLine(Act, frozen=True):
         network.break_line(client_of(network, self.client))
 
 
-def _change(
-    network: CoreNetwork, number: int, message: m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise
-) -> None:
+def change(network: CoreNetwork, number: int, message: Change) -> None:
     """Request a change of filters, unless an earlier request about the same id has no answer yet."""
     client = client_of(network, number)
     if all(getattr(other, "id", "") != message.id for other in client.changes.values()):
