@@ -38,7 +38,7 @@ def delivery_parts(
 ) -> DeliveryParts:
     """Return deliveries in parts of a good size.
 
-    `may_have` tells of a delivery whether the client may read it; None: it may read all. With `identified`, each
+    `may_have` tells whether the client may read a delivery; without, the client may read all. With `identified`, each
     delivery names its event by the publisher's identity and sequence number: clients of sessions with replicas
     recognise repeated events by that. Replayed events are never in doubt and need no name.
     """
@@ -71,7 +71,7 @@ def delivery_parts(
 
 
 def _as_json(event: bytes) -> msgspec.Raw:
-    """Return an event in JSON; one that many clients get is encoded once."""
+    """Return an event in JSON, encoded once for all clients."""
     return _small_as_json(event) if len(event) < _SMALL else _small_as_json.__wrapped__(event)
 
 

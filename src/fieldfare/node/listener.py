@@ -1,16 +1,16 @@
-"""The listener of a node: it counts all connections from their first moment, and closes slow ones.
+"""The listener of a node: counts all connections from the first moment, and closes slow connections.
 
 No peer is authenticated at this point. So the resources of each connection are bounded before any byte is parsed:
 
-- **How many**: every connection counts in `limits.connections`, from when it is accepted, TLS handshakes included.
+- **How many**: every connection counts in `limits.connections` from the accept on, TLS handshakes included.
 - **How long**: headers, a TLS handshake and the answer to a farewell must be there within `limits.hello_seconds`; the
-  body of a request and a message of a WebSocket that was begun within `limits.message_seconds`. In as much time some of
-  what we send must be read. (The first message, `Hello`, has a time of its own: see `Connection`.)
+  rest of a body or of a WebSocket's message within `limits.message_seconds`. In as much time the peer must read some of
+  the node's bytes. (The first message, `Hello`, has a deadline in `ClientConnection`.)
 - **How large**: headers have `limits.header_bytes`; a message `limits.frame_bytes`, in a bounded number of fragments,
-  also from what calls itself a node, until it has shown that it is one (`AcceptedSocket.widen`).
+  also from a neighbour before the introduction (`AcceptedSocket.widen`).
 
-uvicorn does none of this, so its two protocols are extended here. Its protocol of WebSockets answers the handshake;
-then the connection is an `AcceptedSocket`, which obeys the same limits.
+uvicorn does none of this, so both protocols of uvicorn are extended here. The protocol of WebSockets answers the
+handshake; then the connection is an `AcceptedSocket`, with the same limits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class Door:
-    """The open connections of a node, and their limits."""
+    """The open connections of a node, and the limits."""
 
     def __init__(self, limits: Limits, most: int, tls: ssl.SSLContext | None = None) -> None:
         """Accept at most `most` connections at a time."""
@@ -59,7 +59,7 @@ class Door:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def accept(self, listening: sockets.socket, make: Callable[[Door], Plain]) -> None:
-        """Accept connections, for ever; the event loop alone would not count them until it is too late."""
+        """Accept connections, for ever; the event loop alone would count connections too late."""
         loop = asyncio.get_running_loop()
         listening.setblocking(False)
         while True:
@@ -74,7 +74,7 @@ class Door:
             await asyncio.sleep(0)  # there may always be one more, and others have work to do
 
     def welcome(self, socket: sockets.socket, make: Callable[[Door], Plain]) -> None:
-        """Serve a connection; beyond the limit it is closed at once."""
+        """Serve a connection, or close the connection at once, beyond the limit."""
         if len(self.inside) >= self.most:
             self._turn_away(socket)
             return
@@ -117,7 +117,7 @@ class Door:
             before = closing
 
     async def close(self) -> None:
-        """Close every connection at once, also those still waiting for their first message."""
+        """Close every connection at once, also before the first message."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
