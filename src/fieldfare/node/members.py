@@ -1,19 +1,12 @@
-"""The members of shared sessions at a running node: connections with turns at the events of a session.
+"""`SharedSessions`: the connections of members at a running node, by session.
 
-`core.members` decides which member gets a delivery. A `Membership` is the view of one connection; `SharedSessions`
-wakes and closes the connections of a session together.
+`core.members` knows the same members without connections, and decides which member gets a delivery.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, NamedTuple
-
-from fieldfare.core.core import Core
-from fieldfare.core.keys import keys_of
-from fieldfare.core.member_inputs import DetachMember, LoseDeliveries
-from fieldfare.core.state import Pending
-from fieldfare.protocol.frames import Delivery
 
 if TYPE_CHECKING:
     from fieldfare.node.node import Closer, Node
@@ -51,19 +44,13 @@ class SharedSessions:
         members = self._members.get(name, {})
         members.pop(member, None)
         if not members and self._members.pop(name, None) is not None:
-            self._node.closers.pop(name, None)
-            self._node.wakers.pop(name, None)
+            del self._node.closers[name], self._node.wakers[name]
 
-    def wake(self, name: str) -> None:
-        """Let the members of a session look for deliveries."""
-        for one in self._members.get(name, {}).values():
-            one.wake()
-
-    def wake_members(self, name: str, members: set[str]) -> None:
-        """Let some members of a session look for deliveries."""
-        connected = self._members.get(name, {})
-        for member in members & connected.keys():
-            connected[member].wake()
+    def wake(self, name: str, members: Collection[str] | None = None) -> None:
+        """Let members of a session look for deliveries: all, or the given ones."""
+        for member, connected in self._members.get(name, {}).items():
+            if members is None or member in members:
+                connected.wake()
 
     def _closer(self, name: str) -> Closer:
         def close(reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
@@ -71,56 +58,3 @@ class SharedSessions:
                 one.close(reason, again=again, to=to, follow=follow)
 
         return close
-
-
-class Membership:
-    """The share of a connection in a session."""
-
-    def __init__(self, node: Node, name: str, member: str) -> None:
-        """Speak for an attached member."""
-        self._node = node
-        self._name, self._member = name, member
-
-    def join(self, connected: Connected) -> None:
-        """Let the connection be woken and closed with the other members."""
-        self._node.shared.join(self._name, self._member, connected)
-
-    def leave(self) -> None:
-        """Leave the session to the other members."""
-        self._node.shared.leave(self._name, self._member)
-
-    def detach(self, core: Core, now: float) -> None:
-        """Let the unacknowledged deliveries wait for the other members, as an input of the core."""
-        DetachMember(self._name, self._member)(core, now)
-
-    def grant(self, more: int) -> None:
-        """Take so many deliveries more."""
-        self._node.core.members.grant(self._name, self._member, more)
-
-    async def take(self, limit: int) -> tuple[list[tuple[int, Pending]], frozenset[int]]:
-        """Return the next deliveries, and the numbers of the deliveries known to a client, perhaps.
-
-        Keys are read from the log, which may wait for the disk.
-        """
-        node, members = self._node, self._node.core.members
-        without_key = members.without_key(self._name, node.clock())
-        keys = await self._keys(without_key) if without_key else {}
-        woken = members.give(self._name, node.clock(), keys)
-        node.shared.wake_members(self._name, woken - {self._member})
-        taken = members.take(self._name, self._member, limit)
-        redelivered = frozenset(one.number for one in taken if one.redelivered)
-        return [(one.number, one.pending) for one in taken], redelivered
-
-    async def _keys(self, waiting: list[tuple[int, Pending]]) -> dict[int, Hashable]:
-        sharing = self._node.core.members.of(self._name)
-        if sharing is None or not sharing.key:
-            return {}
-        entries = await self._node.entries([pending.position for _, pending in waiting])
-        return keys_of(waiting, entries, sharing.key)
-
-    def lose_unsent(self, taken: list[tuple[int, Pending]], parts: list[list[Delivery]]) -> None:
-        """Give up the deliveries without a place in a frame: the log, or the owner's right to read, is gone."""
-        sent = {one.number for part in parts for one in part}
-        unsent = [number for number, _ in taken if number not in sent]
-        if unsent:
-            self._node.submit_detached(LoseDeliveries(self._name, self._member, unsent))
