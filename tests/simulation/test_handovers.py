@@ -150,7 +150,6 @@ def test_a_scenario_has_any_handover(name: str) -> None:
     nodes = "nodes = 'durable'\n" if name == "node" else ""
     result = run(parse(f"handover = '{name}'\n{nodes}{WORKLOAD}"))
     assert result.violations == []
-    assert result.figures
 
 
 @pytest.mark.parametrize(

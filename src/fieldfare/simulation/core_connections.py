@@ -13,7 +13,7 @@ from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Det
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
-from fieldfare.protocol.journal import event_id
+from fieldfare.protocol.journal import details_of, event_id
 from fieldfare.protocol.messages import Message
 from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
@@ -31,6 +31,8 @@ class PublishEvents(NamedTuple):
 
     number: int
     events: Sequence[Event]
+    ttl: float = 0.0
+    """seconds from now; 0: for ever"""
 
 
 class ChangeFilter(NamedTuple):
@@ -130,7 +132,8 @@ class ClientConnection:
             while claimed is None:
                 yield from self._wait()
                 # The silence of a node that comes back would give the session two nodes for a while.
-                if not self._changed and hello.replicas and hello.at in host.network.lost:
+                lost = host.network.lost & {hello.at, host.core.handovers.source_of(self.session)}
+                if not self._changed and hello.replicas and lost:
                     candidates.rotate(-1)
                     host.network.note(host.name, f"asks {candidates[-1]} to take over {self.session}")
                     yield from self._claim(TakeOver(self.session, candidates[-1], host.network.fresh("take-over")))
@@ -209,7 +212,8 @@ class ClientConnection:
         session = core.sessions.get(name)
         if not self._attached or session is None or session.identity != self._identity:
             return
-        taken = core.deliveries.next(name, 1000, host.network.wall(host.name))
+        now = host.network.wall(host.name)
+        taken = core.deliveries.next(name, 1000, now)
         if not taken:
             return
         entries = host.disk.entries(pending.position for _, pending in taken)
@@ -220,6 +224,8 @@ class ClientConnection:
                 host.network.problem(f"{host.name} has lost event {pending.position}, which {name} has not got")
                 continue
             entry = entries[pending.position]
+            if 0 < details_of(entry).expires <= now:
+                host.network.problem(f"{host.name} sends {name} event {pending.position}, which has expired")
             items.append(DeliveredEvent(number, *event_id(entry), entry.event, pending.subscriptions, identified))
         self.out.send(items)
 
@@ -228,8 +234,10 @@ class ClientConnection:
     def _handle(self, frame: Any) -> None:
         host, name, identity = self.host, self.session, self._identity
         match frame:
-            case PublishEvents(number=number, events=events):
-                host.submit(Publication(name, number, events, identity=identity), self._accepted)
+            case PublishEvents(number=number, events=events, ttl=ttl):
+                expires = host.network.wall(host.name) + ttl if ttl else 0.0
+                publication = Publication(name, number, events, identity, expires=expires)
+                host.submit(publication, self._accepted)
             case StateValues(request=request, values=values):
                 host.submit(SetParameters(name, values, identity), lambda answer: self._done(request, answer))
             case ChangeFilter(request=request, message=message):

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from fieldfare.simulation.core_network import CoreNetwork
 
 
-def unrest(network: CoreNetwork) -> Iterable[str]:
-    """Return the obstacles to rest, in words."""
+def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
+    """Return the obstacles to rest, in words; clients may be `absent`, or deaf."""
     if network.clock.pending != network.planned:
         yield "frames are on the way"
     for a, b in network.edges:
@@ -28,6 +28,8 @@ def unrest(network: CoreNetwork) -> Iterable[str]:
         if core.handovers.arrivals or core.handovers.departures or core.replicas.due():
             yield f"{name} has sessions on the move"
     for name, client in network.clients.items():
+        if absent and (client.away or name in network.deaf):
+            continue
         if not client.satisfied:
             yield f"{name} waits"
         elif not client.away:

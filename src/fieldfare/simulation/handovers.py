@@ -161,7 +161,7 @@ class Handover(NamedTuple):
         if self.make is not None:
             shape = topology.hierarchical() if self.hierarchical else topology
             return RoamingNetwork(self.make, shape, strategy, direct=self.direct, **options)
-        wires = {} if links is None else {"wire": links}
+        wires: dict[str, Any] = {} if links is None else {"wire": links}
         return DurableNetwork(topology, Options(strategy, shared=NetworkIndex()), seed=seed, detailed=True, **wires)
 
     def judge(self, trace: list[Record], strategy: Strategy) -> list[Violation]:
