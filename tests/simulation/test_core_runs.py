@@ -224,6 +224,18 @@ def test_a_replica_holder_keeps_a_replica_though_the_session_almost_came() -> No
     assert failure(Plan(155, "imperfect+ads", (2, 1, 3), steps, replicas=1)) == ""
 
 
+def test_a_replica_holder_advertises_what_the_session_does() -> None:
+    """Its client published at another node before that node had heard who wants the events."""
+    steps = (
+        At(0.0, Subscribe(0, "two", 16)),
+        At(0.0, Settle()),
+        At(0.0, Lose(2, 1)),
+        At(0.0, Publish(2, (1,))),
+        At(0.0, Move(1, 0)),
+    )
+    assert failure(Plan(1000532, "identity+ads", (2, 0), steps, replicas=1, apart=True)) == ""
+
+
 def test_a_repeated_request_for_a_session_has_a_ticket_of_its_own() -> None:
     """A connection cancels the request of the next connection, which asks again; the first answer came for the second."""
     steps = (
