@@ -39,7 +39,8 @@ def readable(message: StoredDeliveries) -> list[StoredDelivery]:
 def details_for(one: StoredDelivery, session: str, mark: str) -> EntryDetails:
     """Return the journal details of a delivery from a handover message."""
     to = [(session, mark, one.number, list(one.subscriptions))]
-    return EntryDetails(one.by, one.source, to=to, expires=one.expires, replaces=one.replaces)
+    options = {"expires": one.expires, "replaces": one.replaces, "channel_number": one.channel_number}
+    return EntryDetails(one.by, one.source, to=to, **options)
 
 
 def pending_of(one: StoredDelivery, position: int) -> Pending:
@@ -60,4 +61,4 @@ def _stored(number: int, pending: Pending, entry: JournalEntry) -> StoredDeliver
     expires = 0.0 if pending.expires == NEVER else pending.expires
     sequence = handed_over(entry.sequence) if is_handed_over(entry) else entry.sequence
     about = entry.publisher, sequence, details.by, details.source, details.replaces, entry.event
-    return StoredDelivery(number, pending.subscriptions, expires, *about, pending.replayed)
+    return StoredDelivery(number, pending.subscriptions, expires, *about, pending.replayed, details.channel_number)

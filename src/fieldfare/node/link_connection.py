@@ -322,6 +322,7 @@ class LinkConnection:
             expires=details.expires,
             replaces=details.replaces,
             tag=details.tag,
+            channel_number=details.channel_number,
         )
 
     # Receiving

@@ -29,7 +29,7 @@ class JournalEntry(NamedTuple):
     """Seconds since the epoch at which the event was logged; never decreasing."""
     publisher: str
     sequence: int
-    """The publisher's count of its events; negative for an event that came with a handover, see `handed_over`."""
+    """The publisher's count of its events; negative for an event that this node does not route, see `handed_over`."""
     event: bytes
     """Event in the form of `fieldfare.events.msgpack`."""
     details: bytes
@@ -65,6 +65,10 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True, omit_defaults=T
     """Last sequence number of that publication."""
     tag: bytes = b""
     """Tag of `routing.prefix`."""
+    channel_number: int = 0
+    """Number of the event in the channel of its type; 0: none, or none yet."""
+    channel_home: str = ""
+    """Node to which the event went for its number; the entry is for the publisher's count alone."""
 
 
 class Row(NamedTuple):
@@ -95,9 +99,10 @@ def replacement_key(publisher: str, replaces: str) -> tuple[str, str] | None:
 
 
 def handed_over(sequence: int) -> int:
-    """Return the sequence number under which the log holds an event that came with a handover; the inverse as well.
+    """Return the sequence number under which the log holds an event that this node does not route; the inverse as well.
 
-    The result is negative, because the same event reaches all other receivers on another way and must not count twice.
+    Such an event came with a handover, or has left for the home of its channel. The result is negative, because the
+    same event reaches all receivers on another way and must not count twice.
 
     >>> handed_over(7), handed_over(handed_over(7))
     (-8, 7)
@@ -106,7 +111,7 @@ def handed_over(sequence: int) -> int:
 
 
 def is_handed_over(entry: JournalEntry) -> bool:
-    """Tell whether the event of an entry came with the handover or the replica of a session."""
+    """Tell whether the event of an entry came with a session, or has left for the home of its channel."""
     return entry.sequence < 0
 
 
@@ -122,12 +127,11 @@ def last_complete_position(entry: JournalEntry) -> int:
     A kill may cut a publication short; then the position before its first event counts, since a publication is
     accepted whole or not at all.
     """
-    if is_handed_over(entry):
-        return entry.position
     details = details_of(entry)
-    if entry.sequence >= details.last:
+    sequence = handed_over(entry.sequence) if details.channel_home else entry.sequence
+    if sequence < 0 or sequence >= details.last:
         return entry.position
-    return entry.position - 1 - (entry.sequence - details.first)
+    return entry.position - 1 - (sequence - details.first)
 
 
 def low_water(stored: StoredRows) -> int:

@@ -135,6 +135,8 @@ class Forward(Message, frozen=True):
     """Events of a publisher with the same name replace each other while they wait for a subscriber."""
     tag: bytes = b""
     """Tag by which brokers on the way route without looking at the event; see `routing.prefix`."""
+    channel_number: int = 0
+    """Number of the event in the channel of its type; 0: none, or none yet."""
 
 
 class FilterUpdate(Message, frozen=True):

@@ -89,12 +89,22 @@ def _without_unreadable(message: Message) -> Message:
 
 
 def encode_forward(
-    event: bytes, publisher: str, sequence: int, *, by: str, source: str, expires: float, replaces: str, tag: bytes
+    event: bytes,
+    publisher: str,
+    sequence: int,
+    *,
+    by: str,
+    source: str,
+    expires: float,
+    replaces: str,
+    tag: bytes = b"",
+    channel_number: int = 0,
 ) -> bytes:
     """Return a `Forward` as MessagePack, from an encoded event: events are encoded once in a node."""
     forward = {"is": "Forward", "event": event, "publisher": publisher, "sequence": sequence}
     rest = {"by": by, "source": source, "expires": expires, "replaces": replaces, "tag": tag}
-    return msgspec.msgpack.encode({**forward, **rest})
+    channel = {"channel_number": channel_number} if channel_number else {}
+    return msgspec.msgpack.encode({**forward, **rest, **channel})
 
 
 def to_wire(value: object) -> object:

@@ -253,9 +253,8 @@ class DurableClient:
                 if one.number <= self.may_repeat and one.sequence <= last:
                     continue
             event = _event(one.event)
-            self.network.record(
-                records.Delivered, node, self.name, one.publisher, one.sequence, event, one.subscriptions
-            )
+            about = one.publisher, one.sequence, event, one.subscriptions, one.channel_number
+            self.network.record(records.Delivered, node, self.name, *about)
         if self.lag:
             clock = self.network.clock
             clock.schedule_background(clock.now + self.lag * self.random.random(), self.acknowledge)

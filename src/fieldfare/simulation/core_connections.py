@@ -12,7 +12,7 @@ from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Det
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
-from fieldfare.protocol.journal import event_id
+from fieldfare.protocol.journal import details_of, event_id
 from fieldfare.protocol.messages import Message
 from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.processes import Inbox, Work
@@ -55,6 +55,7 @@ class DeliveredEvent(NamedTuple):
     subscriptions: tuple[str, ...]
     identified: bool
     """whether the client may see publisher and sequence number, as with a replicated session"""
+    channel_number: int = 0
 
 
 class ClientConnection:
@@ -211,7 +212,8 @@ class ClientConnection:
                 host.network.problem(f"{host.name} has lost event {pending.position}, which {name} has not got")
                 continue
             entry = entries[pending.position]
-            items.append(DeliveredEvent(number, *event_id(entry), entry.event, pending.subscriptions, identified))
+            about = entry.event, pending.subscriptions, identified, details_of(entry).channel_number
+            items.append(DeliveredEvent(number, *event_id(entry), *about))
         self.out.send(items)
 
     # Requests

@@ -76,6 +76,7 @@ class CoreHost:
             stored,
             entries,
             replicas=options.replicas,
+            channels=options.channels,
             life=f"{self.name}.{life}",
             doubtful=False,
             now=self.steady(),

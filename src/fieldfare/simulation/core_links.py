@@ -203,4 +203,5 @@ class LinkEnd:
             expires=details.expires,
             replaces=details.replaces,
             tag=details.tag,
+            channel_number=details.channel_number,
         )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any, NamedTuple
 
+from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.core import Core
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
@@ -50,6 +51,7 @@ class Options(NamedTuple):
     """seconds for which a broker remembers events; with a small number, the numbers of messages alone must do"""
     shared: SharedIndex | None = None
     """index of the filters of all nodes; None: each node has its own"""
+    channels: ChannelMap = ChannelMap()
 
 
 class CoreNetwork:

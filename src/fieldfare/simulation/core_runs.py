@@ -46,7 +46,8 @@ class _Errors(logging.Handler):
 def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note] | None = None) -> Outcome:
     """Run a plan; the same plan gives the same run."""
     strategy = STRATEGIES[plan.strategy]
-    options = Options(strategy, plan.replicas, 0.01 if plan.forgetful else 60.0, None if plan.apart else NetworkIndex())
+    index, channels = None if plan.apart else NetworkIndex(), plan.channels()
+    options = Options(strategy, plan.replicas, 0.01 if plan.forgetful else 60.0, index, channels)
     network = CoreNetwork(plan.topology(), options, seed=plan.seed, make_core=make_core, story=story)
     errors, propagate = _Errors(network), logger.propagate
     logger.addHandler(errors)
@@ -58,7 +59,11 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         logger.propagate = propagate
     tally = Tally()
     found = check_durable(
-        network.trace, advertisements=strategy.advertisements is not None, order=strategy.order, tally=tally
+        network.trace,
+        advertisements=strategy.advertisements is not None,
+        order=strategy.order,
+        tally=tally,
+        type_of=channels.type_of if channels.homes else None,
     )
     order = len(network.trace)
     found += [Violation("protocol", order, problem) for problem in network.problems]

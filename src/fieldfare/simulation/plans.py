@@ -9,10 +9,12 @@ from __future__ import annotations
 from itertools import product
 from typing import Final, NamedTuple
 
+from fieldfare.core.channel_map import ChannelMap
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions import clients, clocks, disks, links, nodes
 from fieldfare.simulation.actions.act import Act, Drawing
 from fieldfare.simulation.actions.arcs import ARCS
+from fieldfare.simulation.actions.clients import TYPES
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
@@ -49,6 +51,13 @@ class Plan(NamedTuple):
     """seconds until a client acknowledges, at most"""
     apart: bool = False
     """whether each node has an index of its own, and not a part of one for all nodes, which is faster"""
+    homes: tuple[int, ...] = ()
+    """homes of the channels of some types, modulo the nodes; with homes, events have types"""
+
+    def channels(self) -> ChannelMap:
+        """Return the channels of the first types, as many as there are homes."""
+        nodes = len(self.parents) + 1
+        return ChannelMap({type: f"b{home % nodes}" for type, home in zip(TYPES, self.homes, strict=False)})
 
     def topology(self) -> Topology:
         """Return the tree of nodes."""
@@ -96,6 +105,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         clients=dice.choice((1, 1, 2)),
         lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
         apart=dice.random() < 0.1,
+        homes=(dice.randrange(4), dice.randrange(4)) if dice.random() < 0.3 else (),
     )
 
 

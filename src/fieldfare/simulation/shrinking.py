@@ -53,6 +53,7 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         plan._replace(lag=0.0),
         plan._replace(forgetful=False),
         plan._replace(hierarchical=False),
+        plan._replace(homes=plan.homes[:-1]),
     )
     yield from (other for other in plainer if other != plan)
     for number, step in enumerate(plan.steps):

@@ -39,7 +39,10 @@ class Maintain(Act, frozen=True):
 
 
 class Lose(Act, frozen=True):
-    """Everything settles, then a leaf of the tree fails for good, and the clients there go to another node."""
+    """Everything settles, then a leaf of the tree fails for good, and the clients there go to another node.
+
+    A home of a channel does not fail: its channel would end.
+    """
 
     leaf: int
     refuge: int
@@ -47,8 +50,9 @@ class Lose(Act, frozen=True):
     def perform(self, network: CoreNetwork) -> None:
         """Do nothing if another node has failed; the only neighbour of a leaf is the replica holder."""
         near = Counter(node for edge in network.edges for node in edge)
-        leaves = [node for node, count in near.items() if count == 1]
-        if network.lost or len(network.hosts) < 3 or network.options.replicas == 0:
+        homes = network.options.channels.homes.values()
+        leaves = [node for node, count in near.items() if count == 1 and node not in homes]
+        if network.lost or len(network.hosts) < 3 or network.options.replicas == 0 or not leaves:
             return
         network.settle()
         node = leaves[self.leaf % len(leaves)]

@@ -14,6 +14,7 @@ from fieldfare.events.event import Event, fields_of
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.strategies import Order
 from fieldfare.simulation.checker.active_filters import advertised, any_match
+from fieldfare.simulation.checker.channel_checks import TypeOf, channel_order
 from fieldfare.simulation.checker.liveness_checks import liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo
 from fieldfare.simulation.checker.violations import EventId, Violation
@@ -87,15 +88,26 @@ class _Unnamed(NamedTuple):
 
 
 def check_durable(
-    trace: Trace, *, advertisements: bool = False, order: Order = "causal", tally: Tally | None = None
+    trace: Trace,
+    *,
+    advertisements: bool = False,
+    order: Order = "causal",
+    tally: Tally | None = None,
+    type_of: TypeOf | None = None,
 ) -> list[Violation]:
-    """Run all checks of durable nodes: nothing lost, nothing twice, nothing unasked, and the promised order."""
+    """Run all checks of durable nodes: nothing lost, nothing twice, nothing unasked, and the promised order.
+
+    With channels, `type_of` tells which events are in one; the promised order is that of channels then.
+    """
     found = [
         *durable_safety(trace, advertisements=advertisements),
         *liveness(trace, advertisements=advertisements, tally=tally, durable=True),
-        *(fifo(trace) if order in ("fifo", "causal") else ()),
-        *(causal(trace) if order == "causal" else ()),
     ]
+    if type_of is not None:
+        found += channel_order(trace, type_of)
+    else:
+        found += fifo(trace) if order in ("fifo", "causal") else []
+        found += causal(trace) if order == "causal" else []
     return sorted(found, key=lambda violation: violation.order)
 
 
