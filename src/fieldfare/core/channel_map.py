@@ -37,18 +37,32 @@ class ChannelMap(NamedTuple):
         return field_of[self.field] == type
 
 
-def resolve(types: Iterable[str], hosts: Iterable[str], named: Mapping[str, str]) -> dict[str, str]:
-    """Return the home of each type: the `named` one, or else one of the hosts, chosen by hashing.
+def channel_of(text: str) -> tuple[str, str]:
+    """Return the type and the node of a channel in the settings; the node may be empty.
+
+    >>> channel_of("quote=oslo"), channel_of("quote")
+    (('quote', 'oslo'), ('quote', ''))
+    """
+    type, equals, node = text.rpartition("=")
+    return (type, node) if equals else (text, "")
+
+
+def resolve(channels: Iterable[str], hosts: Iterable[str]) -> dict[str, str]:
+    """Return the home of each type: the node named with the type, or else one of the hosts, chosen by hashing.
 
     The host with the highest hash of host and type is the home (*rendezvous hashing*): a further host takes its share
     of the types, and all other types stay where they are.
 
-    >>> resolve(["quote", "trade"], ["oslo", "rome"], {"trade": "bern"})
+    >>> resolve(["quote", "trade=bern"], ["oslo", "rome"])
     {'quote': 'rome', 'trade': 'bern'}
     """
     known = sorted(hosts)
-    hashed = {type: max(known, key=lambda host: _weight(type, host)) for type in types if known}
-    return {**hashed, **named}
+    return {type: node or hashed_home(type, known) for type, node in map(channel_of, channels)}
+
+
+def hashed_home(type: str, hosts: Iterable[str]) -> str:
+    """Return the host of a type by hashing; it does not depend on the order of the hosts."""
+    return max(hosts, key=lambda host: _weight(type, host))
 
 
 def _weight(type: str, host: str) -> bytes:

@@ -10,7 +10,7 @@ import msgspec
 from fieldfare.core.state import Pending
 from fieldfare.events import json, msgpack
 from fieldfare.protocol.frames import Delivery
-from fieldfare.protocol.journal import JournalEntry, event_id
+from fieldfare.protocol.journal import JournalEntry, channel_number_of, event_id
 
 CHUNK_BYTES: Final = 256 << 10
 """Size in bytes from which on a frame is not filled further."""
@@ -57,7 +57,8 @@ def delivery_parts(
             parts.append([])
             size = 0
         size += weight
-        about = event_id(entry)[1:] if identified and not pending.replayed else ()
+        about = event_id(entry)[1:] if identified and not pending.replayed else ("", 0)
         where = entry.position, entry.time, entry.publisher
-        parts[-1].append(Delivery(number, *where, msgspec.Raw(event), pending.subscriptions, *about))
+        more = *about, channel_number_of(entry)
+        parts[-1].append(Delivery(number, *where, msgspec.Raw(event), pending.subscriptions, *more))
     return DeliveryParts([part for part in parts if part], withheld, missing)

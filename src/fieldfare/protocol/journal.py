@@ -93,6 +93,15 @@ def details_of(entry: JournalEntry) -> EntryDetails:
     return _decoder.decode(entry.details)
 
 
+_UNNUMBERED: Final = 0x90 + EntryDetails.__struct_fields__.index("channel_number")
+"""First byte of the longest details without a channel number: trailing defaults are left out."""
+
+
+def channel_number_of(entry: JournalEntry) -> int:
+    """Return the number of an event in its channel, without decoding the details of an event without a channel."""
+    return details_of(entry).channel_number if entry.details[0] > _UNNUMBERED else 0
+
+
 def replacement_key(publisher: str, replaces: str) -> tuple[str, str] | None:
     """Return the key under which an event replaces waiting ones, or None; a publisher replaces only its own events."""
     return (publisher, replaces) if replaces else None

@@ -12,7 +12,7 @@ from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Det
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
-from fieldfare.protocol.journal import details_of, event_id
+from fieldfare.protocol.journal import channel_number_of, event_id
 from fieldfare.protocol.messages import Message
 from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.processes import Inbox, Work
@@ -212,7 +212,7 @@ class ClientConnection:
                 host.network.problem(f"{host.name} has lost event {pending.position}, which {name} has not got")
                 continue
             entry = entries[pending.position]
-            about = entry.event, pending.subscriptions, identified, details_of(entry).channel_number
+            about = entry.event, pending.subscriptions, identified, channel_number_of(entry)
             items.append(DeliveredEvent(number, *event_id(entry), *about))
         self.out.send(items)
 
