@@ -9,22 +9,18 @@ from pathlib import Path
 from fieldfare.matching.store import layout, snapshot
 from fieldfare.node.storage import raw_format as records
 from fieldfare.node.storage import rows as store
-from fieldfare.protocol import frames, handover, journal, overlay_messages, wire
-from fieldfare.protocol import link_frames as links
+from fieldfare.protocol import journal, versions
 from fieldfare.routing import broker
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "reference" / "versions.md").read_text(encoding="utf-8")
 
 VERSIONS: dict[str, int | str | None] = {
-    "client frames": frames.VERSION,
-    "client subprotocol, MessagePack": frames.MSGPACK,
-    "client subprotocol, JSON": frames.JSON,
-    "link frames": links.VERSION,
-    "link subprotocol": links.SUBPROTOCOL,
-    "link messages": wire.VERSION,
-    "overlay messages": overlay_messages.VERSION,
-    "handover messages": handover.VERSION,
+    "client frames": versions.NEWEST,
+    "link frames": versions.NEWEST,
+    "link messages, overlay messages": versions.NEWEST,
+    "handover messages": versions.NEWEST,
+    "channel messages": versions.NEWEST,
     "journal entry, details": journal.VERSION,
     "broker snapshot": broker._Snapshot.__struct_defaults__[-1],
     "log, raw segment": records._VERSION,
@@ -47,11 +43,6 @@ def rows() -> dict[str, str]:
 
 def test_every_form_is_there_with_its_version() -> None:
     assert rows() == {form: "–" if version is None else str(version) for form, version in VERSIONS.items()}
-
-
-def test_a_subprotocol_names_the_version_of_its_frames() -> None:
-    assert {name.split(".")[1] for name in (frames.MSGPACK, frames.JSON)} == {f"v{frames.VERSION}"}
-    assert links.SUBPROTOCOL.split(".")[1] == f"v{links.VERSION}"
 
 
 def test_the_package_has_a_section_in_the_changelog() -> None:

@@ -12,6 +12,7 @@ from fieldfare.events.event import Event
 from fieldfare.events.values import Interval
 from fieldfare.filters import parse
 from fieldfare.filters.named_filter import NamedFilter
+from fieldfare.protocol import channels as c
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import journal as j
@@ -55,7 +56,7 @@ CLIENT_FRAMES: Final = (
     Sample(f.Hello(), "A client without a session and without a token.", "shortest"),
     Sample(f.Hello(session="ana", token="secret", credit=100), "The first connection of a durable session.", "session"),
     Sample(
-        f.Hello(2, "ana", "", 100, "rome", "8b4c0f5d3c2e9a71", ("bern",), 3, (("5f1e0c66a2b4", 1),), 17, "f1Yc"),
+        f.Hello(3, "ana", "", 100, "rome", "8b4c0f5d3c2e9a71", ("bern",), 3, (("5f1e0c66a2b4", 1),), 17, "f1Yc"),
         "The session goes on at another node: the fields from `at` on repeat the last `Welcome`.",
         "moved",
     ),
@@ -76,7 +77,11 @@ CLIENT_FRAMES: Final = (
     Sample(f.Credit(50), "Fifty deliveries more."),
     Sample(f.WatchInterest(9), "Answered by `Done`, and by `Interest` at each change."),
     Sample(f.Leave(10), "The end of the session."),
-    Sample(f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71"), "A new session; the node made up its name.", "shortest"),
+    Sample(
+        f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71", version=3),
+        "A new session; the node made up its name.",
+        "shortest",
+    ),
     Sample(
         f.Welcome(
             "oslo",
@@ -84,6 +89,7 @@ CLIENT_FRAMES: Final = (
             "8b4c0f5d3c2e9a71",
             2,
             17,
+            3,
             max_frame=1 << 20,
             max_batch=10_000,
             replicas=("bern",),
@@ -108,11 +114,11 @@ CLIENT_FRAMES: Final = (
         f.Deliveries(
             [
                 f.Delivery(18, 40, 1767225601.5, "bob", _raw(QUOTE), ("cheap", "all")),
-                f.Delivery(20, 43, 1767225602.0, "bob", _raw(QUOTE), ("all",), "8b4c0f5d3c2e9a71", 7),
+                f.Delivery(20, 43, 1767225602.0, "bob", _raw(QUOTE), ("all",), "8b4c0f5d3c2e9a71", 7, 101),
             ],
             1,
         ),
-        "Number 19 was dropped. An item is a list; its last two members may be missing.",
+        "Number 19 was dropped. An item is a list; its last three members may be missing.",
     ),
     Sample(f.Interest(["price < 10", "symbol = 'IBM'"]), "The filters of all subscribers."),
     Sample(f.Bye("the session is used by another connection now", retry=False), "Do not connect again.", "final"),
@@ -143,7 +149,8 @@ LINK_FRAMES: Final = (
     ),
     Sample(lf.UnnumberedMessage(wire.encode(m.FilterUpdate(topic="t"))), "A message that may get lost."),
     Sample(lf.Received(19), "All messages up to number 19 are on disk."),
-    Sample(lf.ReachableNodes({"bern": "ws://bern:7400"}), "Nodes on the far side."),
+    Sample(lf.ReachableNodes({"bern": "ws://bern:7400"}), "Nodes on the far side.", "shortest"),
+    Sample(lf.ReachableNodes({"bern": "", "rome": ""}, {"bern": 3}), "One speaks version 3, the other 2.", "versions"),
     Sample(lf.OverviewRequest("bern", "oslo", 1, 2), "Passed on from node to node."),
     Sample(lf.OverviewReply("oslo", "bern", 1, b'{"name":"bern"}'), "The overview is JSON."),
     Sample(lf.LinkEnd("the link would close a cycle"), "The link is refused.", "refused"),
@@ -162,7 +169,8 @@ LINK_MESSAGES: Final = (
     Sample(m.Deliver(QUOTE, "bob", 7, ("cheap",), "oslo", 18), "To a client of a bare broker."),
     Sample(m.Refuse("no advertisement", "mine"), "To a client of a bare broker."),
     Sample(m.Forward(QUOTE, "bob", 7), "An event on its way, with defaults left out.", "shortest"),
-    Sample(m.Forward(KINDS, "bob", 7, "oslo", "oslo", 1767225660.0, "IBM", b"\x01\x02"), "All fields.", "longest"),
+    Sample(m.Forward(KINDS, "bob", 7, "oslo", "oslo", 1767225660.0, "IBM", b"\x01\x02"), "With a tag.", "longest"),
+    Sample(m.Forward(QUOTE, "bob", 7, "8b4c#quote", "oslo", channel_number=101), "Numbered by its channel.", "channel"),
     Sample(_UPDATE, "A named filter is a list of its name and its text.", "change"),
     Sample(m.FilterUpdate((parse("x = 1"),), about="advertisements", all=True, topic="t"), "All that counts.", "all"),
     Sample(m.Envelope("bern", "oslo", b"\x80"), "For a node that is no neighbour; see handover.json for contents."),
@@ -211,6 +219,12 @@ HANDOVER: Final = (
     Sample(h.CancelHandover(*_SESSION), "The handover is cancelled."),
 )
 
+CHANNELS: Final = (
+    Sample(c.JoinChannel("quote"), "A node with publishers asks the home of a channel."),
+    Sample(c.ChannelOpen("quote"), "Events of the type may come, each in an envelope, as `Forward`."),
+    Sample(c.ChannelClosed("quote", "the settings of rome name no node for it"), "The settings of both nodes differ."),
+)
+
 JOURNAL: Final = (
     Sample(j.EntryDetails("8b4c", "oslo"), "An event for nobody; trailing defaults are left out.", "shortest"),
     Sample(
@@ -228,7 +242,17 @@ JOURNAL: Final = (
             8,
             b"\x01",
         ),
-        "All fields.",
+        "All fields of version 2.",
         "longest",
+    ),
+    Sample(
+        j.EntryDetails("8b4c#quote", "oslo", "rome", 18, 3, channel_number=101),
+        "An event with the number 101 in the channel of its type.",
+        "channel",
+    ),
+    Sample(
+        j.EntryDetails("8b4c#quote", "oslo", first=6, last=8, channel_home="rome"),
+        "An event that left for the home of its channel.",
+        "left",
     ),
 )

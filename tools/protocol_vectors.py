@@ -25,7 +25,7 @@ from fieldfare.events import msgpack as event_msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
-from fieldfare.protocol import frames, handover, journal, link_frames, overlay_messages, wire
+from fieldfare.protocol import channels, frames, handover, journal, link_frames, versions, wire
 from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC
 from tools import protocol_samples as samples
 
@@ -40,7 +40,7 @@ class Form(NamedTuple):
     samples: Sequence[samples.Sample]
     classes: tuple[type, ...]
     """All classes of the form; each needs a vector."""
-    version: Callable[[object], int]
+    version: int
     encode: Callable[[Any], bytes]
     """Writes a value as bytes."""
     decode: Callable[[bytes], Any]
@@ -129,15 +129,11 @@ def _decode_frame_text(text: str) -> Any:
     return msgspec.json.Decoder(frames.FromClient | frames.FromNode).decode(text)
 
 
-def _link_message_version(message: object) -> int:
-    return overlay_messages.VERSION if isinstance(message, overlay_messages.OverlayMessage) else wire.VERSION
-
-
 FORMS: Final = {
     "client-frames": Form(
         samples.CLIENT_FRAMES,
         (*get_args(frames.FromClient), *get_args(frames.FromNode)),
-        lambda frame: frames.VERSION,
+        versions.NEWEST,
         _encode_frame,
         _decode_frame,
         lambda meaning: _canonical(_decode_frame_text(msgspec.json.encode(meaning).decode())),
@@ -147,7 +143,7 @@ FORMS: Final = {
     "link-frames": Form(
         samples.LINK_FRAMES,
         get_args(link_frames.AnyLinkFrame),
-        lambda frame: link_frames.VERSION,
+        versions.NEWEST,
         link_frames.encode,
         link_frames.decode,
         _builder(link_frames.AnyLinkFrame),
@@ -155,7 +151,7 @@ FORMS: Final = {
     "link-messages": Form(
         samples.LINK_MESSAGES,
         get_args(wire.AnyMessage),
-        _link_message_version,
+        versions.NEWEST,
         wire.encode,
         wire.decode,
         _builder(wire.AnyMessage),
@@ -163,15 +159,23 @@ FORMS: Final = {
     "handover": Form(
         samples.HANDOVER,
         get_args(handover.AnyHandoverMessage),
-        lambda message: handover.VERSION,
+        versions.NEWEST,
         handover.encode,
         handover.decode,
         _builder(handover.AnyHandoverMessage),
     ),
+    "channels": Form(
+        samples.CHANNELS,
+        get_args(channels.AnyChannelMessage),
+        versions.NEWEST,
+        channels.encode,
+        channels.decode,
+        _builder(channels.AnyChannelMessage),
+    ),
     "journal": Form(
         samples.JOURNAL,
         (journal.EntryDetails,),
-        lambda details: journal.VERSION,
+        journal.VERSION,
         journal.encode_details,
         msgspec.msgpack.Decoder(journal.EntryDetails).decode,
         _builder(journal.EntryDetails),
@@ -183,12 +187,12 @@ def vectors_of(form: Form) -> Iterator[Vector]:
     """Yield the vectors of a form: each sample as MessagePack, and as JSON text if the form has one."""
     for value, note, variant in form.samples:
         name = f"{type(value).__name__}, {variant}" if variant else type(value).__name__
-        vector = {"name": name, "version": form.version(value), "form": "msgpack", "hex": form.encode(value).hex()}
+        vector = {"name": name, "version": form.version, "form": "msgpack", "hex": form.encode(value).hex()}
         yield {**vector, "meaning": meaning_of(value), "note": note}
     if form.encode_text is not None:
         for value, note, variant in form.samples:
             name = f"{type(value).__name__}, {variant}" if variant else type(value).__name__
-            vector = {"name": name, "version": form.version(value), "form": "json", "text": form.encode_text(value)}
+            vector = {"name": name, "version": form.version, "form": "json", "text": form.encode_text(value)}
             yield {**vector, "meaning": meaning_of(value), "note": note}
 
 

@@ -23,6 +23,7 @@ COMMANDS = (
     "convert",
     "simulate",
     "warmup",
+    "bench core",
     "bench match",
     "bench route",
     "lab routing",
@@ -36,6 +37,7 @@ ON_A_NODE = (
 ON_A_FOLDER = {"admin salvage"}
 """commands that want the folder of a node; `tests/node/test_salvage.py` runs them"""
 SMALL = {
+    "bench core": "--events 50 --rounds 1",
     "bench match": "--filters 10 --events 20 --rounds 1",
     "bench route": "--events 50 --changes 10 --rounds 1",
     "lab city": "--taxis 3 --seconds 5",
@@ -43,7 +45,7 @@ SMALL = {
 """what is added to the examples of a command, so that they take no longer than they must"""
 ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline status"}
 """commands that want a pipeline; `docs/how-to/run-a-pipeline.md` has one"""
-LABORATORY = {"bench match", "bench route", "lab routing", "lab city"}
+LABORATORY = {"bench core", "bench match", "bench route", "lab routing", "lab city"}
 """commands of another distribution"""
 TOO_LONG = {"lab tables", "lab mobility", "lab prefix", "bench node", "bench pipeline", "up", "demo"}
 """commands whose examples take minutes, however small, or do not end"""

@@ -126,7 +126,8 @@ def test_settings_that_differ_are_named_and_asked_again() -> None:
     core = Core(Broker("b1"), channels=AT_B0)
     core.sessions.attach("ana", "1", 0.0)
     other = Core(Broker("b0"))
-    core.resume()
+    core.envelopes.set_reachable("b2", ["b0"], {"b0": 3})
+    core.channels.ask()
     other.channels.receive(m.Envelope("b0", "b1", c.encode(c.JoinChannel("red"))))
     (answer,) = [row.value[2] for row in other.drain().rows if row.kind == "parked"]
     core.drain()

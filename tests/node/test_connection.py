@@ -170,7 +170,7 @@ def test_who_does_not_speak_the_protocol_is_told() -> None:
                 await websockets.connect(node.hood.url)
             for first, problem in [
                 ('{"is":"Credit","more":1}', "the first frame must be Hello"),
-                ('{"is":"Hello","version":9}', "version 2"),
+                ('{"is":"Hello","version":9}', "the subprotocol has version 3, and Hello 9"),
                 ("what?", "no frame"),
                 ('{"is":"Hello","session":"~x"}', "does not begin with ~"),
             ]:

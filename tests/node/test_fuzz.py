@@ -61,7 +61,7 @@ def written(what: Any, *, text: bool) -> bytes | str | None:
 
 async def throw(node: Context, codec: str, said: Sequence[Any]) -> None:
     """Say something, as long as the node listens."""
-    async with websockets.connect(node.hood.url, subprotocols=[websockets.Subprotocol(codec)]) as socket:
+    async with websockets.connect(node.hood.url, subprotocols=[websockets.Subprotocol(CODECS[codec].name)]) as socket:
         with contextlib.suppress(websockets.ConnectionClosed):
             await socket.send(CODECS[codec].encode(f.Hello(credit=10)))
             await socket.recv()
@@ -103,7 +103,7 @@ def test_any_bytes_as_the_first_frame() -> None:
     async def test() -> None:
         async with running(node_settings()) as node:
             for number in range(40):
-                name = list(CODECS)[number % 2]
+                name = list(CODECS.values())[number % 2].name
                 async with websockets.connect(node.hood.url, subprotocols=[websockets.Subprotocol(name)]) as socket:
                     with contextlib.suppress(websockets.ConnectionClosed):
                         await socket.send(os.urandom(number))

@@ -179,7 +179,7 @@ def test_a_neighbour_that_claims_to_reach_others_does_not_let_letters_go_round_f
                 await until(lambda: a.hood.behind["mallory"].get("d"))
                 await until(lambda: b.hood.behind["a"].get("mallory"))
                 assert (a.node.address("b"), a.node.address("d")) == (b.hood.url, d.hood.url)
-                letter = h.encode(h.SessionOffer("s", "t", ""))
+                letter = h.SessionOffer("s", "t", "")
                 await a.node.submit(lambda core, _: core.envelopes.send("d", letter))
                 await until(lambda: "s" in d.node.core.sessions)  # it has asked a, and nobody had it
                 assert b.node.core.links["a"].last < 20

@@ -30,6 +30,7 @@ from fieldfare.client.registrations import (
 from fieldfare.client.requests import Requests
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
+from fieldfare.protocol.versions import lacking, refusal
 
 OutcomeHook = Callable[[bool | Exception], None]
 """called with True when events are safe, False if they need not be sent, or the error"""
@@ -79,6 +80,8 @@ class Engine:
         self._moving = False
         self._identity = ""
         self._max_batch = self._max_frame = 0
+        self._version = 0
+        """version of the present connection"""
         self._replicas: tuple[str, ...] = ()
         self._moves = 0
         self._lives: tuple[tuple[str, int], ...] = ()
@@ -136,7 +139,7 @@ class Engine:
 
     def _join(self, welcome: f.Welcome) -> bool:
         """Take the node's description of the session; return True if the node does not know the earlier session."""
-        self.node, self.session = welcome.node, welcome.session
+        self.node, self.session, self._version = welcome.node, welcome.session, welcome.version
         self._max_batch, self._max_frame = welcome.max_batch, welcome.max_frame
         from_replica = welcome.may_repeat > 0 and welcome.moves != self._moves  # a replica counts anew
         self._replicas, self._moves, self._lives = welcome.replicas, welcome.moves, welcome.lives
@@ -173,7 +176,13 @@ class Engine:
         return 0.0 if self._frames or self._window.waiting else self.inbox.pause
 
     def next_frame(self, now: float) -> f.Frame | None:
-        """Return the next frame to send, or None."""
+        """Return the next frame to send, or None. What the node's version lacks is refused here, as the node would."""
+        while (frame := self._next(now)) is not None and (what := lacking(self._version, frame)):
+            reason, of = refusal(self.node, self._version, what), frame.number if isinstance(frame, f.Publish) else 0
+            self.receive(f.Refused(reason, getattr(frame, "request", 0), of, "version"))
+        return frame
+
+    def _next(self, now: float) -> f.Frame | None:
         if self._frames:
             return self._frames.popleft()
         frame = self.inbox.next_frame()

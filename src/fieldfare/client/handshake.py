@@ -15,6 +15,8 @@ from fieldfare.client.errors import ConnectionLost, ConnectionRefused
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.addresses import is_exposed
 from fieldfare.protocol.codec import Codec, FrameError
+from fieldfare.protocol.problems import VERSION_NEEDED, detail_of
+from fieldfare.protocol.versions import subprotocols
 
 logger = logging.getLogger("fieldfare.client")
 
@@ -78,14 +80,19 @@ async def _dial_one(
         if not insecure:
             raise ConnectionRefused(f"{problem}, or set insecure=True")
         logger.warning(problem)
-    name = websockets.Subprotocol(codec.name)
+    offered = [websockets.Subprotocol(name) for name in subprotocols(codec.form)]
     options: dict[str, Any] = {"ssl": ssl} if ssl is not None else {}
-    socket = await websockets.connect(
-        url, subprotocols=[name], compression=None, max_size=None, close_timeout=2, **options
-    )
     try:
-        if socket.subprotocol != name:
-            raise ConnectionRefused(f"{url} is no node of Fieldfare, or has another version: it does not know {name}")
+        socket = await websockets.connect(
+            url, subprotocols=offered, compression=None, max_size=None, close_timeout=2, **options
+        )
+    except websockets.InvalidStatus as error:
+        if error.response.status_code == VERSION_NEEDED:
+            raise ConnectionRefused(f"{url}: {detail_of(error.response.body) or error}") from None
+        raise
+    try:
+        if socket.subprotocol not in offered:
+            raise ConnectionRefused(f"{url} is no node of Fieldfare, or of another version: it knows no {offered}")
         await socket.send(codec.encode(first))
         welcome = await _receive(socket, codec)
         while isinstance(welcome, f.Waiting):

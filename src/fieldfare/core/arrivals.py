@@ -239,7 +239,7 @@ class Arrivals(Mapping[str, Arrival]):
     # Rows and recovery
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._core.envelopes.send(to, h.encode(message))
+        self._core.envelopes.send(to, message)
 
     def _remove(self, name: str) -> None:
         del self._states.arrivals[name]

@@ -33,6 +33,7 @@ from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows, handed_over
+from fieldfare.protocol.versions import has
 from fieldfare.routing.routes import LOCAL
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ class Channels:
         """By type: the home that has answered."""
         self.closed: dict[str, str] = {}
         """By type: reason of a home that does not know the channel."""
+        self._asked: set[str] = set()
+        """Types whose homes were asked since the start of the node."""
         self._sent = 0
         """Position up to which all events for homes are in envelopes."""
         self._unsent: list[tuple[str, bytes]] = []
@@ -121,7 +124,7 @@ class Channels:
             )
             event = msgpack.encode(one.event)
             self._sent = core.append_entry(now, one.publisher, handed_over(one.sequence), event, details)
-            core.envelopes.send(home, wire.encode(one))
+            core.envelopes.forward(m.Envelope(home, core.broker.name, wire.encode(one)))
         self._store_sent()
 
     def _store_sent(self) -> None:
@@ -151,30 +154,38 @@ class Channels:
     # Agreement
 
     def begin(self, now: float) -> None:
-        """Advertise the channels at home here, and ask the homes of all others."""
+        """Advertise the channels at home here."""
         broker = self._core.broker
         for type in self.map.homes if broker.strategy.advertisements is not None else ():
             if self._is_home(type):
                 sends = broker.receive(m.Advertise(type, self.map.filter_of(type)), ADVERTISER, now)
                 self._core.links.send_all(sends)
-        for type in self.waiting:
-            self._send(self.map.homes[type], c.JoinChannel(type))
+
+    def ask(self) -> None:
+        """Ask the homes that have not answered, once each, as soon as they can be reached and know the question."""
+        core = self._core
+        for type in self.waiting if self.map.homes else ():
+            home = self.map.homes[type]
+            knows = has(min(core.speaks, core.version_of(home)), c.JoinChannel.__name__)
+            if type not in self._asked and knows and core.envelopes.knows(home):
+                self._asked.add(type)
+                core.envelopes.send(home, c.JoinChannel(type))
 
     def ask_again(self) -> None:
         """Ask the homes that did not know their channels; their settings may have changed."""
         closed, self.closed = self.closed, {}
-        for type in closed:
-            self._send(self.map.homes[type], c.JoinChannel(type))
+        self._asked -= closed.keys()
+        self.ask()
 
     def receive(self, envelope: m.Envelope) -> None:
         """Answer a node with publishers, or note the answer of a home."""
         message, other = c.decode(envelope.content), envelope.origin
         match message:
             case c.JoinChannel(type=type) if self._is_home(type):
-                self._send(other, c.ChannelOpen(type))
+                self._answer(other, c.ChannelOpen(type))
             case c.JoinChannel(type=type):
                 reason = f"the settings of {self._core.broker.name} name {self.map.homes.get(type, 'no node')} for it"
-                self._send(other, c.ChannelClosed(type, reason))
+                self._answer(other, c.ChannelClosed(type, reason))
             case c.ChannelOpen(type=type) if self.map.homes.get(type) == other:
                 self.joined[type] = other
                 self._core.buffer.store(Row("joined", (type,), other))
@@ -182,8 +193,9 @@ class Channels:
                 logger.error("the channel of %s is not at %s: %s", type, other, reason)
                 self.closed[type] = reason
 
-    def _send(self, to: str, message: c.AnyChannelMessage) -> None:
-        self._core.envelopes.send(to, c.encode(message))
+    def _answer(self, to: str, answer: c.AnyChannelMessage) -> None:
+        """Answer a node, which surely knows the kind of answer: its version may not be known here yet."""
+        self._core.envelopes.forward(m.Envelope(to, self._core.broker.name, c.encode(answer)))
 
     # Rows and recovery
 
@@ -221,7 +233,7 @@ class Channels:
         """After the last entry of the log: send the events that were logged and not sent."""
         unsent, self._unsent = self._unsent, []
         for home, forward in unsent:
-            self._core.envelopes.send(home, forward)
+            self._core.envelopes.forward(m.Envelope(home, self._core.broker.name, forward))
         if unsent:
             self._sent = self._core.position
             self._store_sent()

@@ -34,7 +34,7 @@ from fieldfare.core.inputs import Input
 from fieldfare.core.link_table import LinkTable
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
-from fieldfare.core.state import NEVER, Origin, Pending, Policy, Publication, RequestRefused, lowest_position
+from fieldfare.core.state import Origin, PeerTooOld, Policy, Publication, RequestRefused, lowest_position
 from fieldfare.core.step import Step, StepBuffer
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
@@ -48,9 +48,9 @@ from fieldfare.protocol.journal import (
     RowKey,
     StoredRows,
     encode_details,
-    replacement_key,
 )
 from fieldfare.protocol.messages import Role
+from fieldfare.protocol.versions import NEWEST, OLDEST, has, refusal
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.deduplication import EventId
 from fieldfare.routing.routes import LOCAL
@@ -79,6 +79,7 @@ class Core:
         channels: ChannelMap = ChannelMap(),  # noqa: B008 - immutable
         life: str = "",
         doubtful: bool = False,
+        speaks: int = NEWEST,
         now: float = 0.0,
     ) -> None:
         """Recover from stored rows, and from the entries of the log from `low_water(stored)` on.
@@ -99,6 +100,8 @@ class Core:
         self.policy = policy
         self.life = life
         self.doubtful = doubtful
+        self.speaks = speaks
+        """Highest version of what is sent and stored; see `protocol.versions`."""
         self.now = now
         self.ahead = 0.0
         """Seconds by which the wall clock is ahead of the times given here, which never jump."""
@@ -164,8 +167,9 @@ class Core:
     def release(self, step: Step) -> None:
         """Let sessions and neighbours have the effects of a step, which is on disk now."""
         for name, count in step.sessions.items():
-            if name in self.sessions:
-                self.sessions[name].released = max(self.sessions[name].released, count)
+            session = self.sessions.get(name)
+            if session is not None and session.released < count:
+                session.released = count
         for name, last in step.neighbours.items():
             if name in self.links:
                 link = self.links[name]
@@ -234,6 +238,23 @@ class Core:
                 filters.update(map(unnamed, routes.filters_of(neighbour)))
         return filters
 
+    # Versions
+
+    def version_of(self, node: str) -> int:
+        """Return the version that can be spoken with a node, neighbour or not; this node speaks with itself, too."""
+        return self.speaks if node == self.broker.name else self.envelopes.version_of(node)
+
+    def versions_of(self, nodes: Iterable[str]) -> dict[str, int]:
+        """Return the versions of nodes, without those that speak no more than the oldest version."""
+        return {node: version for node in nodes if (version := self.version_of(node)) > OLDEST}
+
+    def require(self, kind: str, *nodes: str) -> None:
+        """Refuse what needs a kind of message, unless this node and all the given nodes have the kind."""
+        for node in (self.broker.name, *nodes):
+            version = self.version_of(node)
+            if not has(version, kind):
+                raise PeerTooOld(refusal(node, version, kind))
+
     # Events
 
     def publish(self, publications: Sequence[Publication], now: float) -> list[int | RequestRefused]:
@@ -288,21 +309,16 @@ class Core:
             self._route(list(run), via, now, sender=LOCAL if numbered else via)
 
     def _route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float, sender: str) -> None:
-        origins = {_id(forward): origin for forward, origin in reversed(accepted)}  # of a duplicate the first
-        for forward, clients, neighbours, _ in self.broker.route([forward for forward, _ in accepted], sender, now):
+        followed = self.handovers.any() or self.replicas.any()
+        events = [forward for forward, _ in accepted]
+        for forward, clients, neighbours, _, place in self.broker.route(events, sender, now):
             self.position += 1
-            to = []
-            key = replacement_key(forward.publisher, forward.replaces)
-            for name, ids in clients.items():
-                session = self.sessions[name]
-                pending = Pending(self.position, tuple(ids), forward.expires or NEVER, replaces=key)
-                self.deliveries.add(name, session, pending)
-                self.handovers.delivered(name, session.count, _id(forward))
-                self.replicas.delivered(name, session.count, _id(forward))
-                if session.durable:
-                    to.append((name, session.mark, session.count, ids))
+            to = self.deliveries.add_event(forward, self.position, clients)
+            for name in clients if followed else ():
+                self.handovers.delivered(name, self.sessions[name].count, _id(forward))
+                self.replicas.delivered(name, self.sessions[name].count, _id(forward))
             out = [(neighbour, self.links.enqueue(neighbour, self.position)) for neighbour in neighbours]
-            number, after, first, last, numbered = origins[_id(forward)]
+            number, after, first, last, numbered = accepted[place][1]
             in_channel = self.channels.next_number(forward.by) if numbered else forward.channel_number
             options = forward.expires, forward.replaces, first, last, forward.tag, in_channel
             details = EntryDetails(forward.by, forward.source, via, number, after, to, out, *options)

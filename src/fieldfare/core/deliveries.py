@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from fieldfare.core import losses
 from fieldfare.core.handover_table import HandoverInput
-from fieldfare.core.state import Pending, RequestRefused, Session, oldest_pending, pending_numbers
+from fieldfare.core.state import NEVER, Pending, RequestRefused, Session, oldest_pending, pending_numbers
 from fieldfare.core.state_rows import pending_row
-from fieldfare.protocol.journal import Row
+from fieldfare.protocol.journal import Receiver, Row, replacement_key
 from fieldfare.protocol.lineage import extend
+from fieldfare.protocol.messages import Forward
+from fieldfare.routing.clients import Recipients
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
@@ -29,17 +33,45 @@ class Deliveries:
 
     # New deliveries
 
+    def add_event(self, event: Forward, position: int, recipients: Recipients) -> list[Receiver]:
+        """Give a routed event the next number of each receiving session; return the receivers for the journal entry.
+
+        This is the busiest loop of a node. Whatever is rare (a new life of the log, too many waiting events, an event
+        that replaces others) is left to `_check_added`.
+        """
+        sessions, most = self._core.sessions, min(self._core.limit, self._core.queue)
+        key, expires = replacement_key(event.publisher, event.replaces), event.expires or NEVER
+        receivers: list[Receiver] = []
+        pending = Pending(position, (), expires, replaces=key)
+        for name, ids in recipients.items():
+            if ids is not pending.subscriptions:  # equal ids are one object
+                pending = Pending(position, ids, expires, replaces=key)
+            session = sessions[name]
+            waiting = session.pending
+            session.count = number = session.count + 1
+            waiting[number] = pending
+            if key is not None or len(waiting) > most or not session.is_numbering:
+                self._check_added(name, session, number)
+            if session.durable:
+                receivers.append((name, session.handover_mark or session.identity, number, ids))
+        self._core.buffer.wake(*recipients)
+        return receivers
+
     def add(self, name: str, session: Session, pending: Pending) -> None:
-        """Give an event the next number of a session; if too many wait, the oldest is dropped."""
-        core, life = self._core, self._core.sessions.life_of(session)
-        begins = not session.lives or session.lives[-1][0] != life
-        session.lives = extend(session.lives, life, session.count + 1)
+        """Give an event the next number of a session."""
         session.count += 1
         session.pending[session.count] = pending
+        self._check_added(name, session, session.count)
+        self._core.buffer.wake(name)
+
+    def _check_added(self, name: str, session: Session, number: int) -> None:
+        """Note the life of the log in which the number is given, and drop the oldest delivery if too many wait."""
+        core, life = self._core, self._core.sessions.life_of(session)
+        begins = not session.lives or session.lives[-1][0] != life
+        session.lives, session.is_numbering = extend(session.lives, life, number), True
         if begins and session.durable:  # not before: the row says from which position on the log is for the session
             core.sessions.store(name)
-        self.replace_earlier(name, session, session.count)
-        core.buffer.wake(name)
+        self.replace_earlier(name, session, number)
         if len(session.pending) > (core.limit if session.durable or core.policy == "buffer" else core.queue):
             self.drop(name, session, oldest_pending(session))
             session.dropped += 1
@@ -50,17 +82,17 @@ class Deliveries:
         """Deliver events from before the subscription to a session."""
         self._core.handovers.states.check(name, HandoverInput.USE)
         for pending in found:
-            self.deliver_stored(name, pending._replace(replayed=True))
+            self.deliver_stored(name, msgspec.structs.replace(pending, replayed=True))
 
     def deliver_stored(self, name: str, pending: Pending, number: int = 0) -> None:
         """Deliver a logged event whose entry does not name the session: under the next number, or a given number."""
         session = self._core.sessions.known(name)
         session.rows += 1
         if number:
-            session.pending[number] = pending._replace(in_row=True)
+            session.pending[number] = msgspec.structs.replace(pending, in_row=True)
             self.replace_earlier(name, session, number)
         else:
-            self.add(name, session, pending._replace(in_row=True))
+            self.add(name, session, msgspec.structs.replace(pending, in_row=True))
             number = session.count
         if session.durable:
             self._core.buffer.store(pending_row(name, number, pending))
@@ -96,14 +128,19 @@ class Deliveries:
     def next(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
         """Return the next unexpired deliveries to send to a session, at most `limit`."""
         session = self._core.sessions[name]
+        first, last, waiting = session.sent + 1, session.released, session.pending
+        first = max(first, session.oldest)
+        if last - first < limit:
+            session.sent = max(session.sent, last)
+            numbered = [(number, waiting.get(number)) for number in range(first, last + 1)]
+            return [(number, one) for number, one in numbered if one is not None and one.expires > now]
         found: list[tuple[int, Pending]] = []
-        for number in pending_numbers(session, max(session.sent + 1, session.oldest), session.released):
+        for number in pending_numbers(session, first, last):
             if len(found) == limit:
                 return found
             session.sent = number
-            pending = session.pending[number]
-            if pending.expires > now:
-                found.append((number, pending))
+            if waiting[number].expires > now:
+                found.append((number, waiting[number]))
         session.sent = max(session.sent, session.released)
         return found
 
@@ -124,8 +161,18 @@ class Deliveries:
         session.acknowledged = number
         if losses.confirm(session, number) and session.durable:
             self._core.buffer.store(losses.row(name, session))
-        for other in pending_numbers(session, session.oldest, number):
-            self.drop(name, session, other)
+        waiting = session.pending
+        if session.rows:
+            for other in pending_numbers(session, session.oldest, number):
+                self.drop(name, session, other)
+        elif number >= session.count:
+            waiting.clear()
+        elif number - session.oldest < len(waiting):
+            for other in range(session.oldest, number + 1):
+                waiting.pop(other, None)
+        else:
+            for other in pending_numbers(session, session.oldest, number):
+                del waiting[other]
         session.oldest = max(session.oldest, number + 1)
         if session.durable:
             self._core.sessions.store(name)

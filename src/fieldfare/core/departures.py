@@ -148,12 +148,12 @@ class Departures(Mapping[str, Departure]):
 
     def delivered(self, name: str, event: EventId) -> None:
         """Note a delivered event, so as to keep the target from another delivery."""
-        departure = self.get(name)
+        departure = self._states.departures.get(name)
         if departure is not None:
             departure.last_events[event[:2]] = event[2]
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._envelopes.send(to, h.encode(message))
+        self._envelopes.send(to, message)
 
     def _store(self, name: str) -> None:
         one = self[name]

@@ -7,16 +7,23 @@ that no later envelope overtakes an earlier one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from fieldfare.core.step import StepBuffer
-from fieldfare.protocol import wire
+from fieldfare.protocol import handover, wire
+from fieldfare.protocol.channels import AnyChannelMessage
+from fieldfare.protocol.handover import AnyHandoverMessage
 from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
+from fieldfare.protocol.versions import OLDEST, lacking
 
 if TYPE_CHECKING:
     from fieldfare.core.link_table import LinkTable
+
+UNKNOWN: Final[Mapping[str, int]] = MappingProxyType({})
+"""Versions of nodes, if nothing is known of them."""
 
 
 class Envelopes:
@@ -31,13 +38,20 @@ class Envelopes:
         """By neighbour: the nodes that are reached through it."""
         self._former: dict[str, str] = {}
         """Nodes that no neighbour reaches at present, each with the last neighbour that did."""
+        self._versions: dict[str, int] = {}
+        """Versions that nodes speak, as last heard; no row has them."""
         self._parked: dict[int, Envelope] = {}
         """Envelopes that wait, by the number of their row."""
         self._count = 0
 
-    def send(self, to: str, content: bytes) -> None:
-        """Send content to a node."""
-        self.forward(Envelope(to, self._name, content))
+    def send(self, to: str, message: AnyHandoverMessage | AnyChannelMessage) -> None:
+        """Send a message to a node, unless the node's version lacks the kind of message."""
+        if not lacking(self.version_of(to), message):
+            self.forward(Envelope(to, self._name, handover.encode(message)))
+
+    def version_of(self, node: str) -> int:
+        """Return the version that can be spoken with another node, as last heard."""
+        return self._links[node].version if node in self._links else self._versions.get(node, OLDEST)
 
     def forward(self, envelope: Envelope, via: str = "") -> None:
         """Pass an envelope to the next neighbour on the way; without a known way the envelope waits.
@@ -62,8 +76,10 @@ class Envelopes:
         """Tell whether a way to a node is known."""
         return node in self._links or any(node in nodes for nodes in self._behind.values())
 
-    def set_reachable(self, neighbour: str, nodes: Iterable[str]) -> None:
-        """Note the nodes behind a neighbour, and send the envelopes for any of those nodes."""
+    def set_reachable(self, neighbour: str, nodes: Iterable[str], versions: Mapping[str, int] = UNKNOWN) -> None:
+        """Note the nodes behind a neighbour and their versions, and send the envelopes for any of those nodes."""
+        nodes = list(nodes)
+        self._versions.update({node: versions.get(node, OLDEST) for node in nodes})
         known = set(nodes) | {neighbour}
         before = self._behind.get(neighbour, set())
         if before != known:

@@ -291,13 +291,17 @@ class Handovers:
             self._send(node, h.SessionNotHere(name, following, arrival.source))
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._core.envelopes.send(to, h.encode(message))
+        self._core.envelopes.send(to, message)
 
     # Events and recovery
 
+    def any(self) -> bool:
+        """Tell whether a session is arriving or departing."""
+        return bool(self.states.arrivals or self.states.departures)
+
     def delivered(self, name: str, number: int, event: EventId) -> None:
         """Note the event of a delivery to an arriving or departing session."""
-        arrival = self.arrivals.get(name)
+        arrival = self.states.arrivals.get(name)
         if arrival is not None:
             arrival.event_ids[number] = event
         self.departures.delivered(name, event)

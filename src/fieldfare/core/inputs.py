@@ -19,6 +19,7 @@ from fieldfare.protocol.journal import JournalEntry, Row
 from fieldfare.protocol.lineage import Lineage, still_valid
 from fieldfare.protocol.link_frames import LinkResume
 from fieldfare.protocol.messages import Message, Role
+from fieldfare.protocol.versions import NEWEST
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
@@ -168,11 +169,13 @@ class ConnectLink(Struct, frozen=True):
     remote_name: str = ""
     remote_lives: Lineage = ()
     id: str = ""
+    version: int = NEWEST
 
     def __call__(self, core: Core, now: float) -> None:
         """Announce all filters to the neighbour."""
         names = {"local_name": self.local_name, "remote_name": self.remote_name, "id": self.id}
-        core.links.connect(self.neighbour, self.role, now, **names, remote_lives=self.remote_lives)
+        lives, version = self.remote_lives, self.version
+        core.links.connect(self.neighbour, self.role, now, **names, remote_lives=lives, version=version)
 
 
 class ResumeLink(Struct, frozen=True):
@@ -181,10 +184,11 @@ class ResumeLink(Struct, frozen=True):
     neighbour: str
     resume: LinkResume
     id: str = ""
+    version: int = NEWEST
 
     def __call__(self, core: Core, _: float) -> int:
         """Return the number of the last message that the neighbour has."""
-        return core.links.resume(self.neighbour, self.resume, self.id)
+        return core.links.resume(self.neighbour, self.resume, self.id, self.version)
 
 
 class LinkUp(Struct, frozen=True):
@@ -266,10 +270,12 @@ class SetReachable(Struct, frozen=True):
 
     neighbour: str
     nodes: Sequence[str]
+    versions: Mapping[str, int] = {}
 
     def __call__(self, core: Core, _: float) -> None:
-        """Send the envelopes that have waited for a way."""
-        core.envelopes.set_reachable(self.neighbour, self.nodes)
+        """Send the envelopes that have waited for a way, and ask homes of channels."""
+        core.envelopes.set_reachable(self.neighbour, self.nodes, self.versions)
+        core.channels.ask()
 
 
 # Handovers and replicas

@@ -21,6 +21,7 @@ from fieldfare.protocol.lineage import MOST, Lineage, extend, still_valid
 from fieldfare.protocol.link_frames import LinkResume
 from fieldfare.protocol.messages import FilterUpdate, Message, Role, Send
 from fieldfare.protocol.numbers import NUMBER_LIMIT
+from fieldfare.protocol.versions import NEWEST
 from fieldfare.routing.broker import FROM_NEIGHBOURS
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class LinkTable(dict[str, Link]):
         remote_name: str = "",
         remote_lives: Lineage = (),
         id: str = "",
+        version: int = NEWEST,
     ) -> None:
         """Add a neighbour, or replace the link to a known neighbour.
 
@@ -75,6 +77,7 @@ class LinkTable(dict[str, Link]):
         sends = core.broker.receive(m.Connect(role), neighbour, now)
         self[neighbour] = Link(
             role,
+            version,
             local_name=local_name,
             remote_name=remote_name,
             born=core.position,
@@ -110,7 +113,7 @@ class LinkTable(dict[str, Link]):
         self.store(neighbour)
         return link.lives
 
-    def resume(self, neighbour: str, theirs: LinkResume, id: str) -> int:
+    def resume(self, neighbour: str, theirs: LinkResume, id: str, version: int = NEWEST) -> int:
         """Resume a link known to both ends; return the number of the last message at the neighbour.
 
         A node may have gone back in time, with a lost end of the log or an earlier copy of the
@@ -135,7 +138,7 @@ class LinkTable(dict[str, Link]):
             link.received = link.written = received
             link.last_change, link.renumbered_at = min(link.last_change, received), self._core.position
             link.already = {}
-        link.remote_lives, link.id = theirs.lives[-MOST:], id
+        link.remote_lives, link.id, link.version = theirs.lives[-MOST:], id, version
         self.store(neighbour)
         return sent
 
@@ -184,10 +187,16 @@ class LinkTable(dict[str, Link]):
         return link.last
 
     def outgoing(self, neighbour: str, after: int, limit: int) -> list[tuple[int, bytes | int]]:
-        """Return the next messages, or positions of events, behind a number, at most `limit`."""
+        """Return the next messages, or positions of events, behind a number, at most `limit`.
+
+        Between writing and sending, the neighbour may have gone back to an older version.
+        """
         link = self[neighbour]
         last = min(link.released, after + limit)
-        return [(number, link.outbox[number]) for number in range(max(after, link.acknowledged) + 1, last + 1)]
+        waiting = ((number, link.outbox[number]) for number in range(max(after, link.acknowledged) + 1, last + 1))
+        if link.version == NEWEST:
+            return list(waiting)
+        return [(n, what if isinstance(what, int) else wire.for_version(what, link.version)) for n, what in waiting]
 
     def acknowledge(self, neighbour: str, number: int) -> None:
         """Forget all messages up to a number, which the neighbour has on disk."""
@@ -208,7 +217,7 @@ class LinkTable(dict[str, Link]):
         waiting = self._unnumbered.get(neighbour)
         # A filter update must not get lost while the link is up: the neighbour would not know what to send.
         if waiting is not None and (len(waiting) < MOST_UNNUMBERED or isinstance(message.content, FilterUpdate)):
-            waiting.append(wire.encode(message))
+            waiting.append(wire.for_version(wire.encode(message), self[neighbour].version))
             self._core.buffer.wake(neighbour)
 
     def take_unnumbered(self, neighbour: str) -> list[bytes]:

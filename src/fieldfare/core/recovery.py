@@ -77,7 +77,7 @@ def _finish(core: Core) -> None:
         session.rows = sum(pending.in_row for pending in session.pending.values())
         session.oldest = next(iter(session.pending), session.count + 1)
         session.released = session.sent_before = session.count  # an earlier process may have sent all of it
-    nothing = wire.encode(FilterUpdate())  # stands for numbers that were given but not written: nobody has heard them
+    nothing = wire.NOTHING  # stands for numbers that were given but not written: nobody has heard them
     for link in core.links.values():
         link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.acknowledged + 1, link.last + 1)}
         link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.position)

@@ -59,7 +59,7 @@ class Replicas:
         self._due: set[tuple[str, str]] = set()
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._core.envelopes.send(to, h.encode(message))
+        self._core.envelopes.send(to, message)
 
     # At the node of a session
 
@@ -286,6 +286,10 @@ class Replicas:
                 self.drop(name, now)
 
     # Events, rows and recovery
+
+    def any(self) -> bool:
+        """Tell whether a session here has replicas, or is one."""
+        return bool(self.holders or self.held)
 
     def delivered(self, name: str, number: int, event: EventId) -> None:
         """Note the event of a delivery to a session with replicas, or to a replica."""

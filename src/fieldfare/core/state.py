@@ -15,6 +15,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.protocol.messages import About, Role
+from fieldfare.protocol.versions import OLDEST
 
 Policy: TypeAlias = Literal["buffer", "drop-oldest", "disconnect"]
 """Reaction to a session without a durable name that is too slow."""
@@ -27,6 +28,10 @@ NEVER: Final = float("inf")
 
 class RequestRefused(ValueError):
     """A request of a client has no effect; the message gives the reason."""
+
+
+class PeerTooOld(RequestRefused):
+    """A request needs what the version of a node does not have."""
 
 
 class Publication(NamedTuple):
@@ -43,8 +48,8 @@ class Publication(NamedTuple):
     """Identity of the intended session, since a later session may have the same name; empty: any."""
 
 
-class Pending(NamedTuple):
-    """An event on the way to a session, until the acknowledgement."""
+class Pending(msgspec.Struct, frozen=True):
+    """An event on the way to a session, until the acknowledgement; sessions with equal ids share the value."""
 
     position: int
     subscriptions: tuple[str, ...]
@@ -112,6 +117,8 @@ class Session(msgspec.Struct):
     """How often the session has changed its node: of two copies with one identity, the higher count is valid."""
     lives: Lineage = ()
     """Lives of the logs in which deliveries were numbered."""
+    is_numbering: bool = False
+    """Whether the present life is the last one in `lives`; not stored, as each start begins a life."""
     restored: bool = False
     """Whether the identity comes from disk, where the count of published events may be too low."""
     sent_before: int = 0
@@ -147,6 +154,8 @@ class Link(msgspec.Struct):
     """A neighbour: counts of the messages in both directions, and the unacknowledged messages."""
 
     role: Role
+    version: int = OLDEST
+    """Version that both ends speak since they last met; no row has it."""
     last: int = 0
     """Number of the last message to the neighbour."""
     released: int = 0

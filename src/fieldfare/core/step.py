@@ -41,9 +41,9 @@ class StepBuffer:
         """Write rows with the present step; of several rows with the same key the last is valid."""
         self.rows += rows
 
-    def wake(self, name: str) -> None:
-        """Let the connection of a session or neighbour look for new deliveries or messages after the write."""
-        self._woken.add(name)
+    def wake(self, *names: str) -> None:
+        """Let connections of sessions or neighbours look for new deliveries or messages after the write."""
+        self._woken.update(names)
 
     def drain(self, sessions: Mapping[str, Session], links: Mapping[str, Link]) -> Step:
         """Return the changes as a step, and begin the next step."""
@@ -56,7 +56,7 @@ class StepBuffer:
             entries,
             rows,
             {name: sessions[name].count for name in woken if name in sessions},
-            {name: links[name].last for name in woken if name in links},
+            {name: link.last for name, link in links.items() if name in woken},
             overflowing,
             closing,
         )

@@ -12,6 +12,7 @@ from fieldfare.protocol.handover import StoredDeliveries, StoredDelivery
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
+    Receiver,
     details_of,
     handed_over,
     is_handed_over,
@@ -38,7 +39,7 @@ def readable(message: StoredDeliveries) -> list[StoredDelivery]:
 
 def details_for(one: StoredDelivery, session: str, mark: str) -> EntryDetails:
     """Return the journal details of a delivery from a handover message."""
-    to = [(session, mark, one.number, list(one.subscriptions))]
+    to: list[Receiver] = [(session, mark, one.number, one.subscriptions)]
     options = {"expires": one.expires, "replaces": one.replaces, "channel_number": one.channel_number}
     return EntryDetails(one.by, one.source, to=to, **options)
 

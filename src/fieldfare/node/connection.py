@@ -32,6 +32,7 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import JSON_CODEC, Codec, FrameError
 from fieldfare.protocol.frames import Frame
 from fieldfare.protocol.journal import JournalEntry
+from fieldfare.protocol.versions import NEWEST, lacking
 
 CHUNK: Final = 500
 """Largest number of deliveries in a frame."""
@@ -45,12 +46,22 @@ PATIENCE: Final = 10.0
 class ClientConnection:
     """A connection of a client, from `Hello` to `Bye`."""
 
-    def __init__(self, node: Node, interests: Interests, socket: Socket, codec: Codec[Any], token: str | None) -> None:
-        """Take an open socket on which no frame was sent; the `token` comes from the HTTP header."""
+    def __init__(
+        self,
+        node: Node,
+        interests: Interests,
+        socket: Socket,
+        codec: Codec[Any],
+        token: str | None,
+        *,
+        version: int = NEWEST,
+    ) -> None:
+        """Take an open socket on which no frame was sent, with the token of the HTTP header."""
         self._node = node
         self._interests = interests
         self._socket = socket
         self._codec = codec
+        self._version = version
         self._token = token
         self._principal: Principal | None = None
         self._requests: Requests | None = None
@@ -104,8 +115,8 @@ class ClientConnection:
             hello = self._codec.from_client(data)
             if not isinstance(hello, f.Hello):
                 raise FrameError("the first frame must be Hello")
-            if hello.version != f.VERSION:
-                raise FrameError(f"this node speaks version {f.VERSION} of the protocol, not {hello.version}")
+            if hello.version not in (0, self._version):
+                raise FrameError(f"the subprotocol has version {self._version}, and Hello {hello.version}")
             if hello.session:
                 check_session(hello.session)
             if hello.ticket and self._node.security is not None:
@@ -151,6 +162,7 @@ class ClientConnection:
                 session.identity,
                 session.sequence,
                 session.acknowledged,
+                self._version,
                 max_frame=limits.frame_bytes,
                 max_batch=limits.batch,
                 replicas=tuple(node.core.replicas.holders.get(name, ())),
@@ -219,6 +231,8 @@ class ClientConnection:
     # Sending
 
     async def _send(self, frame: Frame) -> None:
+        if lacking(self._version, frame):
+            return
         data = self._codec.encode(frame)
         counters = self._node.counters
         counters.frames_out += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fieldfare.node.config import is_name
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
-from fieldfare.protocol import link_frames
 from fieldfare.protocol.link_frames import LinkHello
 
 
@@ -17,18 +16,17 @@ class LinkError(ValueError):
         self.forever = forever
 
 
-def check_hello(hello: LinkHello, hood: Neighbourhood, subject: str | None) -> None:
+def check_hello(hello: LinkHello, hood: Neighbourhood, version: int, subject: str | None) -> None:
     """Check name, version and strategy of a node, and refuse a link that closes a cycle.
 
+    The `version` is that of the connection.
     With security, the node must have the name of the token's `subject`; None: there is no such token.
     """
     node = hood.node
     if not is_name(hello.node):
         raise LinkError(f"{hello.node[:100]!r} is no name of a node")
-    if hello.version != link_frames.VERSION:
-        raise LinkError(
-            f"{hello.node} speaks version {hello.version} of the link protocol, {node.name} {link_frames.VERSION}"
-        )
+    if hello.version not in (0, version):
+        raise LinkError(f"{hello.node} speaks version {hello.version}, though the connection has version {version}")
     if hello.strategy != node.config.strategy:
         raise LinkError(f"{hello.node} routes by {hello.strategy}, {node.name} by {node.config.strategy}")
     if subject is not None and hello.node != subject:

@@ -49,7 +49,8 @@ from fieldfare.protocol.link_frames import (
     Received,
     UnnumberedMessage,
 )
-from fieldfare.protocol.messages import FilterUpdate, Role
+from fieldfare.protocol.messages import Role
+from fieldfare.protocol.versions import NEWEST, lacking
 from fieldfare.retry import Backoff
 
 CHUNK: Final = 500
@@ -68,14 +69,16 @@ F = TypeVar("F", bound=LinkFrame)
 logger = logging.getLogger("fieldfare.node")
 
 
-async def keep_linked(hood: Neighbourhood, url: str, open_socket: Callable[[str], Awaitable[Socket]]) -> None:
+async def keep_linked(
+    hood: Neighbourhood, url: str, open_socket: Callable[[str], Awaitable[tuple[Socket, int]]]
+) -> None:
     """Dial a node again and again, for ever; pauses grow with each failure and vary at random."""
     delays, before = BACKOFF.delays(), ""
     while True:
         began = hood.node.steady()
         try:
-            socket = await open_socket(url)
-            await LinkConnection(hood, socket, dialled=True).serve()
+            socket, version = await open_socket(url)
+            await LinkConnection(hood, socket, version, dialled=True).serve()
             problem = "the link is down"
         except Exception as error:  # noqa: BLE001 - whatever it is, it may be better next time
             problem = str(error) or type(error).__name__
@@ -95,12 +98,15 @@ class LinkConnection:
         self,
         hood: Neighbourhood,
         socket: Socket,
+        version: int = NEWEST,
         *,
         dialled: bool,
         met: Callable[[], None] = lambda: None,
         subject: str | None = None,
     ) -> None:
-        """Take an open socket on which no frame was sent; `met` is called when the other side is known to be a node.
+        """Take an open socket, with the version of its subprotocol, on which no frame was sent.
+
+        `met` is called when the other side is known to be a node.
 
         A neighbour with a token must have the name of the token's `subject`. None: there is no security, or
         this node has dialled, and trusts the URL in the settings.
@@ -109,6 +115,7 @@ class LinkConnection:
         self._subject = subject
         self._node = hood.node
         self._socket = socket
+        self.version = version
         self.dialled = dialled
         self._met = met
         self.neighbour = ""
@@ -119,7 +126,7 @@ class LinkConnection:
         """Number of the last message that was sent on this connection, or before it."""
         self._acknowledged = 0
         """Number of the neighbour's last message that was acknowledged."""
-        self._reachable: dict[str, str] | None = None
+        self._reachable: ReachableNodes | None = None
         """Reachable nodes, as last announced."""
         self._wake = asyncio.Event()
         self._ended = asyncio.Event()
@@ -166,10 +173,10 @@ class LinkConnection:
         reaches = {name: hood.behind.get(name, {name: ""}) for name in node.core.links}  # whether they are up or not
         strategy, life = node.config.strategy, node.core.life
         await self._send(
-            LinkHello(node.name, hood.url, strategy, role=role, reaches=reaches, id=node.id, life=life, answers=True)
+            LinkHello(node.name, hood.url, strategy, self.version, role, reaches, node.id, life, answers=True)
         )
         hello = await self._receive(LinkHello)
-        check_hello(hello, hood, self._subject)
+        check_hello(hello, hood, self.version, self._subject)
         other = self.neighbour = hello.node
         self.url, self.life, self._answers = hello.url, hello.life, hello.answers
         wanted = Role(role) if self.dialled else Role(hello.role).opposite
@@ -185,10 +192,11 @@ class LinkConnection:
         hood.behind[other] = hello.others(node.name)
         names = list(hood.behind[other])
         if known is not None and (theirs.local_name, theirs.remote_name) == (mine.remote_name, mine.local_name):
-            self._sent = await node.submit(ResumeLink(other, theirs, hello.id))
+            self._sent = await node.submit(ResumeLink(other, theirs, hello.id, self.version))
         else:
             check_stranger(hello, node)
-            await node.submit(ConnectLink(other, wanted, mine.local_name, theirs.local_name, theirs.lives, hello.id))
+            named = mine.local_name, theirs.local_name
+            await node.submit(ConnectLink(other, wanted, *named, theirs.lives, hello.id, self.version))
         await node.submit(SetReachable(other, names))
         await node.submit(LinkUp(other))
         self._acknowledged = node.core.links[other].written
@@ -261,6 +269,8 @@ class LinkConnection:
             await self._socket.close(1008, reason[:100])
 
     async def _send(self, frame: AnyLinkFrame) -> None:
+        if lacking(self.version, frame):
+            return
         data = link_frames.encode(frame)
         self.counters.bytes_out += len(data)
         await self._socket.send(data)
@@ -270,10 +280,11 @@ class LinkConnection:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            reachable = self._hood.reachable(without=other)
+            nodes = self._hood.reachable(without=other)
+            reachable = ReachableNodes(nodes, self._node.core.versions_of(nodes))
             if reachable != self._reachable:
                 self._reachable = reachable
-                await self._send(ReachableNodes(reachable))
+                await self._send(reachable)
             while self._overviews:
                 await self._send(self._overviews.popleft())
             while other in links:
@@ -310,7 +321,7 @@ class LinkConnection:
         entry = entries.get(position)
         if entry is None:  # numbers leave nothing out, so an empty message must stand for the event
             logger.error("%s misses event %d, which the log no longer has", self.neighbour, position)
-            return wire.encode(FilterUpdate())
+            return wire.NOTHING
         self.counters.events_out += 1
         details = details_of(entry)
         return wire.encode_forward(
@@ -364,10 +375,10 @@ class LinkConnection:
                 await node.submit(ReceiveUnnumbered(other, message))
             case Received(number=number):
                 await node.submit(AcknowledgeMessages(other, number))
-            case ReachableNodes(nodes=nodes):
+            case ReachableNodes(nodes=nodes, versions=versions):
                 names = {name: url for name, url in nodes.items() if name != node.name}
                 self._hood.behind[other] = names
-                await node.submit(SetReachable(other, list(names)))
+                await node.submit(SetReachable(other, list(names), versions))
                 self._hood.announce_reachable()
             case OverviewRequest() | OverviewReply():
                 self._hood.overviews.receive(frame)

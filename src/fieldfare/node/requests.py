@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
 from fieldfare.core.inputs import Acknowledge, ChangeFilters, Input, Leave
-from fieldfare.core.state import Publication, RequestRefused
+from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
@@ -107,7 +107,7 @@ class Requests:
             self._stopped()
             return
         self._node.counters.refused += 1
-        code = "denied" if isinstance(error, AccessDenied) else "bad"
+        code = "denied" if isinstance(error, AccessDenied) else "version" if isinstance(error, PeerTooOld) else "bad"
         reason = str(error) if isinstance(error, ValueError) else "something went wrong in the node: see its log"
         self._reply(f.Refused(reason, request, number, code))
 

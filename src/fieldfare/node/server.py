@@ -38,10 +38,13 @@ from fieldfare.node.listener import WIDEN, Door, Plain
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
+from fieldfare.node.sockets import Socket
 from fieldfare.node.web_server import Server
 from fieldfare.protocol import link_frames
 from fieldfare.protocol.addresses import is_exposed, is_this_machine
 from fieldfare.protocol.codec import CODECS
+from fieldfare.protocol.problems import VERSION_NEEDED, detail_of
+from fieldfare.protocol.versions import Subprotocol, chosen, not_spoken, subprotocols
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -122,23 +125,34 @@ def make_app(service: Context, more: list[BaseRoute], lifespan: Any = None) -> S
 
 
 async def _client(service: Context, socket: WebSocket) -> None:
-    codec = next((CODECS[name] for name in socket.scope.get("subprotocols", ()) if name in CODECS), None)
-    if codec is None:
-        await socket.close(1002, f"say which subprotocol: {' or '.join(CODECS)}")
+    protocol = await _subprotocol(service.node, socket, list(CODECS))
+    if protocol is None:
         return
     if len(service.node.closers) >= service.node.config.limits.connections:
         await socket.close(1013, "too many connections")
         return
-    await socket.accept(subprotocol=codec.name)
-    token = security.bearer(socket.headers.get("authorization"))
+    await socket.accept(subprotocol=str(protocol))
+    token, codec = security.bearer(socket.headers.get("authorization")), CODECS[protocol.form]
     with contextlib.suppress(ConnectionError):
-        await ClientConnection(service.node, service.interests, _Accepted(socket), codec, token).serve()
+        await ClientConnection(
+            service.node, service.interests, _Accepted(socket), codec, token, version=protocol.version
+        ).serve()
+
+
+async def _subprotocol(node: Node, socket: WebSocket, forms: list[str]) -> Subprotocol | None:
+    """Choose a subprotocol of those that the other side offers; refuse the connection if none is spoken here."""
+    offered, highest = socket.scope.get("subprotocols", ()), node.config.speaks
+    protocol = chosen(offered, forms, highest)
+    if protocol is None:
+        problem = Problem(VERSION_NEEDED, not_spoken(node.name, offered, forms, highest))
+        await socket.send_denial_response(respond(problem))
+    return protocol
 
 
 async def _link(service: Context, socket: WebSocket) -> None:
     node = service.node
-    if link_frames.SUBPROTOCOL not in socket.scope.get("subprotocols", ()):
-        await socket.close(1002, f"say which subprotocol: {link_frames.SUBPROTOCOL}")
+    protocol = await _subprotocol(node, socket, [link_frames.FORM])
+    if protocol is None:
         return
     try:
         token = security.bearer(socket.headers.get("authorization"))
@@ -147,12 +161,14 @@ async def _link(service: Context, socket: WebSocket) -> None:
     except AccessDenied as error:
         await socket.close(1008, str(error)[:100])
         return
-    await socket.accept(subprotocol=link_frames.SUBPROTOCOL)
+    await socket.accept(subprotocol=str(protocol))
     widen = socket.scope["state"][WIDEN]
     widen(MEETING)
     subject = None if node.security is None else principal.name
     met = partial(widen, link_frames.MAX_FRAME)
-    connection = LinkConnection(service.hood, _Accepted(socket), dialled=False, subject=subject, met=met)
+    connection = LinkConnection(
+        service.hood, _Accepted(socket), protocol.version, dialled=False, subject=subject, met=met
+    )
     unwatch = security.watch(principal, node.security, connection.stop)
     try:
         await connection.serve()
@@ -162,21 +178,26 @@ async def _link(service: Context, socket: WebSocket) -> None:
         unwatch()
 
 
-async def _open(url: str, config: Config, node: Node) -> _Dialled:
-    """Dial a neighbour, with a token where the settings have one."""
+async def _open(url: str, config: Config, node: Node) -> tuple[Socket, int]:
+    """Dial a neighbour, with a token where the settings have one; return the socket and the version to speak."""
     token = security.joining_token(config, node.clock())
     try:
         socket = await websockets.connect(
             url.rstrip("/").removesuffix("/link") + "/link",
-            subprotocols=[websockets.Subprotocol(link_frames.SUBPROTOCOL)],
+            subprotocols=[websockets.Subprotocol(name) for name in subprotocols(link_frames.FORM, config.speaks)],
             additional_headers={"Authorization": f"Bearer {token}"} if token else None,
             ssl=(security.tls_context(config) or ssl.create_default_context()) if url.startswith("wss:") else None,
             compression=None,
             max_size=link_frames.MAX_FRAME,
         )
     except websockets.InvalidHandshake as error:
-        raise LinkError(f"{url} did not take us: {error}") from None
-    return _Dialled(socket)
+        body = error.response.body if isinstance(error, websockets.InvalidStatus) else None
+        raise LinkError(f"{url} did not take us: {detail_of(body) or error}") from None
+    protocol = chosen([socket.subprotocol or ""], [link_frames.FORM], config.speaks)
+    if protocol is None:
+        await socket.close()
+        raise LinkError(f"{url} did not take us: it names no version that {node.name} speaks")
+    return _Dialled(socket), protocol.version
 
 
 @contextlib.asynccontextmanager

@@ -80,6 +80,7 @@ def recovered_core(
         secure=config.security is not None,
         life=secrets.token_hex(6),
         doubtful=_may_be_a_copy(config, storage, stored),
+        speaks=config.speaks,
         now=now,
     )
     lost = core.position - storage.log.last

@@ -19,7 +19,8 @@ import msgspec
 
 from fieldfare.events import json, msgpack
 from fieldfare.events.event import Event
-from fieldfare.protocol.frames import JSON, MSGPACK, Frame, FromClient, FromNode
+from fieldfare.protocol.frames import Frame, FromClient, FromNode
+from fieldfare.protocol.versions import NEWEST, Subprotocol
 
 Data = TypeVar("Data", bytes, str)
 Said = TypeVar("Said", FromClient, FromNode)
@@ -33,8 +34,8 @@ class FrameError(ValueError):
 class Codec(Generic[Data]):
     """An encoding of frames; there are `MSGPACK_CODEC` and `JSON_CODEC`."""
 
-    name: str
-    """Name of the WebSocket subprotocol."""
+    form: str
+    """Form of the frames, as in the name of the WebSocket's subprotocol; see `versions`."""
     encode: Callable[[Frame], Data]
     _from_client: Callable[[Any], FromClient]
     _from_node: Callable[[Any], FromNode]
@@ -42,6 +43,11 @@ class Codec(Generic[Data]):
     """Decodes an event of a frame."""
     raw: Callable[[Event], bytes]
     """Encodes an event for a frame."""
+
+    @property
+    def name(self) -> str:
+        """The newest name of the WebSocket's subprotocol."""
+        return str(Subprotocol(self.form, NEWEST))
 
     def from_client(self, data: bytes | str) -> FromClient:
         """Decode a frame of a client; `FrameError` for all other data."""
@@ -52,8 +58,8 @@ class Codec(Generic[Data]):
         return self._read(self._from_node, data)
 
     def _read(self, read: Callable[[Any], Said], data: bytes | str) -> Said:
-        if isinstance(data, str) != (self.name == JSON):
-            raise FrameError(f"{self.name} has {'text' if self.name == JSON else 'binary'} frames")
+        if isinstance(data, str) != (self.form == "json"):
+            raise FrameError(f"{self.form} has {'text' if self.form == 'json' else 'binary'} frames")
         try:
             return read(data)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError, OverflowError) as error:
@@ -65,7 +71,7 @@ def _text(frame: Frame) -> str:
 
 
 MSGPACK_CODEC: Final = Codec(
-    MSGPACK,
+    "msgpack",
     msgspec.msgpack.Encoder().encode,
     msgspec.msgpack.Decoder(FromClient).decode,
     msgspec.msgpack.Decoder(FromNode).decode,
@@ -73,12 +79,12 @@ MSGPACK_CODEC: Final = Codec(
     msgpack.encode,
 )
 JSON_CODEC: Final = Codec(
-    JSON,
+    "json",
     _text,
     msgspec.json.Decoder(FromClient).decode,
     msgspec.json.Decoder(FromNode).decode,
     json.decode,
     json.encode,
 )
-CODECS: Final[dict[str, Codec[Any]]] = {codec.name: codec for codec in (MSGPACK_CODEC, JSON_CODEC)}
-"""Codecs by the name of the subprotocol."""
+CODECS: Final[dict[str, Codec[Any]]] = {codec.form: codec for codec in (MSGPACK_CODEC, JSON_CODEC)}
+"""Codecs by the form of the frames."""

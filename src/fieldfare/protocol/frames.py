@@ -16,17 +16,9 @@ languages are in `docs/reference/vectors/client-frames.json`.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
-
-VERSION: Final = 2
-"""Version of the client protocol; a node refuses a client of another version."""
-
-MSGPACK: Final = "fieldfare.v2.msgpack"
-"""Name of the WebSocket subprotocol with binary frames."""
-JSON: Final = "fieldfare.v2.json"
-"""Name of the WebSocket subprotocol with text frames, for browsers and for people."""
 
 
 class Frame(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
@@ -39,7 +31,8 @@ class Frame(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults
 class Hello(Frame, frozen=True):
     """The first frame of a client."""
 
-    version: int = VERSION
+    version: int = 0
+    """Version of the connection; 0: the version that the subprotocol names."""
     session: str = ""
     """Name of a durable session; without a name the node forgets the client when the connection ends."""
     token: str = ""
@@ -151,7 +144,8 @@ class Welcome(Frame, frozen=True):
     """Number of the client's last event that is safe."""
     acknowledged: int = 0
     """Number of the last delivery that the client has acknowledged."""
-    version: int = VERSION
+    version: int = 2
+    """Version of the connection. Nodes of version 2 leave the field out."""
     max_frame: int = 0
     """Largest frame that the node accepts, in bytes."""
     max_batch: int = 0
@@ -197,7 +191,7 @@ class Refused(Frame, frozen=True):
     number: int = 0
     """Number of the first event of the refused `Publish`."""
     code: str = "bad"
-    """`bad`: a mistake; `denied`: no permission; `limit`: too much."""
+    """`bad`: a mistake; `denied`: no permission; `limit`: too much; `version`: a node speaks a version without this."""
 
 
 class Delivery(msgspec.Struct, frozen=True, array_like=True):

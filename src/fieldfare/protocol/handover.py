@@ -28,9 +28,6 @@ import msgspec
 
 from fieldfare.protocol.numbers import Number
 
-VERSION: Final = 2
-"""Version of the handover messages; see `docs/reference/versions.md`."""
-
 
 class HandoverMessage(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit_defaults=True):
     """Base class of the messages about the handover or the replica of a session."""

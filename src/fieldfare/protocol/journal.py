@@ -7,7 +7,7 @@ entries and rows lie in files is the concern of `node.storage`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -18,6 +18,10 @@ VERSION: Final = 1
 RowKey: TypeAlias = tuple[str | int, ...]
 StoredRows: TypeAlias = Mapping[str, Mapping[RowKey, Any]]
 """All rows of a store, by kind and key."""
+
+
+Receiver: TypeAlias = tuple[str, str, int, Sequence[str]]
+"""Receiving session of an event: name, mark, number of the delivery, ids of the matching subscriptions."""
 
 
 class JournalEntry(NamedTuple):
@@ -52,8 +56,8 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True, omit_defaults=T
     """Number of the message in which the neighbour sent the event."""
     after: int = 0
     """Number of the neighbour's last message before this event that changed rows."""
-    to: list[tuple[str, str, int, list[str]]] = []
-    """Receiving sessions: name, mark, number of the delivery, ids of the matching subscriptions."""
+    to: list[Receiver] = []
+    """Receiving sessions."""
     out: list[tuple[str, int]] = []
     """Receiving neighbours, with the numbers of the messages."""
     expires: float = 0.0
@@ -83,9 +87,17 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(EntryDetails)
 
 
+_PLAIN: Final = 0x90 + EntryDetails.__struct_fields__.index("channel_number")
+"""First byte of details without the fields of channels: the number of members."""
+_NO_CHANNEL: Final = _encoder.encode(0) + _encoder.encode("")
+
+
 def encode_details(details: EntryDetails) -> bytes:
-    """Return details as the bytes of a journal entry."""
-    return _encoder.encode(details)
+    """Return details as the bytes of a journal entry; without a channel, in the form of earlier versions."""
+    data = _encoder.encode(details)
+    if details.channel_number or details.channel_home:
+        return data
+    return bytes((_PLAIN,)) + data[1 : -len(_NO_CHANNEL)]
 
 
 def details_of(entry: JournalEntry) -> EntryDetails:
@@ -93,13 +105,9 @@ def details_of(entry: JournalEntry) -> EntryDetails:
     return _decoder.decode(entry.details)
 
 
-_UNNUMBERED: Final = 0x90 + EntryDetails.__struct_fields__.index("channel_number")
-"""First byte of the longest details without a channel number: trailing defaults are left out."""
-
-
 def channel_number_of(entry: JournalEntry) -> int:
     """Return the number of an event in its channel, without decoding the details of an event without a channel."""
-    return details_of(entry).channel_number if entry.details[0] > _UNNUMBERED else 0
+    return details_of(entry).channel_number if entry.details[0] > _PLAIN else 0
 
 
 def replacement_key(publisher: str, replaces: str) -> tuple[str, str] | None:

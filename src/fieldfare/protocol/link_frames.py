@@ -13,11 +13,12 @@ import msgspec
 
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.protocol.numbers import NUMBER_LIMIT, Number
+from fieldfare.protocol.versions import NEWEST, Subprotocol
 
-VERSION: Final = 2
-"""Version of the link protocol, with the messages inside the frames; a node refuses a neighbour of another version."""
-SUBPROTOCOL: Final = "fieldfare.v2.link"
-"""Name of the WebSocket subprotocol between nodes."""
+FORM: Final = "link"
+"""Form of the frames, as in the name of the WebSocket's subprotocol; see `versions`."""
+SUBPROTOCOL: Final = str(Subprotocol(FORM, NEWEST))
+"""Newest name of the WebSocket's subprotocol between nodes."""
 MAX_FRAME: Final = 16 << 20
 """Largest frame, in bytes; a filter update of a neighbour may hold very many filters."""
 
@@ -32,7 +33,8 @@ class LinkHello(LinkFrame, frozen=True):
     node: str
     url: str
     strategy: str
-    version: int = VERSION
+    version: int = 0
+    """Version of the connection; 0: the version that the subprotocol names."""
     role: str = "peer"
     """Role that the dialling node wants the other node to have."""
     reaches: dict[str, dict[str, str]] = {}
@@ -92,6 +94,8 @@ class ReachableNodes(LinkFrame, frozen=True):
     """All nodes that the sender reaches without the receiver, with their addresses; sent at each change."""
 
     nodes: dict[str, str]
+    versions: dict[str, int] = {}
+    """Versions that these nodes speak; a node that is left out speaks version 2, as far as the sender knows."""
 
 
 class LinkEnd(LinkFrame, frozen=True):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fieldfare.protocol.messages import Overlay
-
-VERSION: Final = 2
-"""Version of the overlay messages; a change also raises `link_frames.VERSION`, which nodes compare when they meet."""
 
 
 class Join(Overlay, frozen=True):

@@ -19,11 +19,10 @@ from fieldfare.filters import EVERYTHING, budget, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
+from fieldfare.protocol import versions
 from fieldfare.protocol.messages import Message
 from fieldfare.protocol.overlay_messages import OverlayMessage
 
-VERSION: Final = 2
-"""Version of the messages; a change also raises `link_frames.VERSION`, which nodes compare when they meet."""
 STEPS: Final = 1_000_000
 """Steps of work to parse a neighbour's filter, about a microsecond each."""
 SIZE: Final = 1 << 20
@@ -86,6 +85,16 @@ def _without_unreadable(message: Message) -> Message:
         case m.TableCopy(neighbour=neighbour, update=update):
             return m.TableCopy(neighbour, _without_unreadable(update))  # type: ignore[arg-type]
     raise ValueError(f"{type(message).__name__} holds a filter that cannot be read")
+
+
+def for_version(data: bytes, version: int) -> bytes:
+    """Return an encoded message for a peer of a version; instead of a kind that the version lacks, an empty update.
+
+    Numbers of messages leave nothing out, and an empty update changes nothing.
+    """
+    if version >= versions.NEWEST or versions.has(version, _kind_of(data).name):
+        return data
+    return NOTHING
 
 
 def encode_forward(
@@ -186,7 +195,18 @@ AnyMessage: TypeAlias = (
     | OverlayMessage
 )
 """All messages that may be on a wire."""
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """The kind of a message; the decoder skips the rest."""
+
+    name: str = msgspec.field(name="is")
+
+
 _UNREADABLE: Final = Filter(EVERYTHING.boxes)
 """Stands for a filter that cannot be read; told from another filter only by `is`."""
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
 _DECODER: Final = msgspec.msgpack.Decoder(AnyMessage, dec_hook=from_wire)
+_kind_of: Final = msgspec.msgpack.Decoder(_Kind).decode
+NOTHING: Final = encode(m.FilterUpdate())
+"""A message without effect."""

@@ -8,7 +8,7 @@ share: clients, events, duplicates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
@@ -19,7 +19,7 @@ from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.messages import About, FilterUpdate, Message, Send
 from fieldfare.protocol.overlay_messages import OverlayMessage
-from fieldfare.routing.clients import Client, Clients
+from fieldfare.routing.clients import Client, Clients, Recipients
 from fieldfare.routing.deduplication import Deduplication
 from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError
 from fieldfare.routing.strategies import COVERING, Strategy
@@ -30,18 +30,19 @@ class Routed(NamedTuple):
     """An event with its recipients: clients of the broker, and neighbours."""
 
     event: m.Forward
-    clients: Mapping[str, list[str]]
-    """the ids of the matching subscriptions of each client"""
+    clients: Recipients
     neighbours: tuple[str, ...]
     """empty while the event waits for earlier events of its publisher"""
     messages: tuple[Send, ...] = ()
     """requests to other brokers that an overlay needs before the event may leave"""
+    place: int = 0
+    """place of the event in the batch"""
 
     def sends(self) -> Iterator[Send]:
         """Yield the messages that bring the event to its recipients: clients first, then neighbours."""
         event = self.event
         for client, ids in self.clients.items():
-            yield Send(client, m.Deliver(event.event, event.publisher, event.sequence, tuple(ids), event.by))
+            yield Send(client, m.Deliver(event.event, event.publisher, event.sequence, ids, event.by))
         yield from self.messages
         for neighbour in self.neighbours:
             yield Send(neighbour, event)
@@ -202,10 +203,11 @@ class Broker:
         All events enter a broker here, in batches. An event is matched once: one index holds the filters of clients and
         of neighbours. An event with a tag for this broker is matched only if the tag names the clients.
         """
-        new = [event for event in events if self._is_new(event, now)]
+        places = self._seen.new([(one.publisher, one.by, one.sequence) for one in events], now)
+        new = [events[place] for place in places]
         if not self.routes.neighbours and self.strategy.overlay != "rendezvous":  # where children need be no neighbours
             recipients = map(self.clients.recipients, self._index.match_many([event.event for event in new]))
-            return [Routed(event, clients, ()) for event, clients in zip(new, recipients, strict=True)]
+            return [Routed(event, to, (), (), place) for event, to, place in zip(new, recipients, places, strict=True)]
         messages: list[tuple[Send, ...]] = [()] * len(new)
         if sender == LOCAL:
             new = [self.routes.tag(event) for event in new]
@@ -217,19 +219,16 @@ class Broker:
                 if len(messages[number]) == len(released):
                     found[number] = set()
         asked = [number for number, names in enumerate(found) if sender == LOCAL or names is None or LOCAL in names]
-        clients: list[dict[str, list[str]]] = [{}] * len(new)
+        clients: list[Recipients] = [{}] * len(new)
         matches = self._index.match_many([new[number].event for number in asked])
         for number, matched in zip(asked, matches, strict=True):
             clients[number] = self.clients.recipients(matched)
             if found[number] is None:
                 found[number] = self.routes.match(new[number], sender, matched)
         return [
-            Routed(event, who, tuple(sorted(names - {LOCAL})) if names else (), others)
-            for event, who, names, others in zip(new, clients, found, messages, strict=True)
+            Routed(event, who, tuple(sorted(names - {LOCAL})) if names else (), others, place)
+            for event, who, names, others, place in zip(new, clients, found, messages, places, strict=True)
         ]
-
-    def _is_new(self, event: m.Forward, now: float) -> bool:
-        return self._seen.is_new((event.publisher, event.by, event.sequence), now)
 
     # Neighbours
 

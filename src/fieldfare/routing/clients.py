@@ -8,13 +8,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Final, TypeAlias
 
 import msgspec
 
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol.messages import About, FilterUpdate
-from fieldfare.tables.shared_index import Entries, Part, SharedIndex
+from fieldfare.tables.shared_index import Entries, Entry, Part, SharedIndex
+
+Recipients: TypeAlias = Mapping[str, tuple[str, ...]]
+"""clients of an event, each with the ids of the matching subscriptions; events share the mapping, equal ids a tuple"""
+
+MOST: Final = 50_000
+"""number of clients and filters, about, in the answers that `Clients` remembers"""
 
 
 class Client(msgspec.Struct):
@@ -37,6 +44,9 @@ class Clients:
         self._subscribers: Part[dict[tuple[str, str], None]] = (SharedIndex() if index is None else index).part()
         """the client and subscription id of each subscriber of a filter"""
         self._advertisers: Counter[Filter] = Counter()
+        self._answers: dict[tuple[Entry, ...], Recipients] = {}
+        """recipients by the matching filters: many events match the same filters"""
+        self._room = MOST
 
     def get(self, client: str) -> Client:
         """Return a client by name; an unknown client is added."""
@@ -54,6 +64,7 @@ class Clients:
             return FilterUpdate(about=about)
         if about == "advertisements":
             return FilterUpdate(self._count(filter, +1), self._count(old, -1), about)
+        self._forget_answers()
         # first the new filter, then the old, so that there is no gap
         added = () if filter is None else self._subscribe((client, id), filter)
         removed = () if old is None else self._unsubscribe((client, id), old)
@@ -67,12 +78,27 @@ class Clients:
         self.all.pop(client, None)
         return updates
 
-    def match(self, event: Mapping[str, object]) -> dict[str, list[str]]:
+    def match(self, event: Mapping[str, object]) -> Recipients:
         """Return the clients that an event matches, each with the ids of the matching subscriptions."""
         return self.recipients(self._subscribers.shared.match(event))
 
-    def recipients(self, matched: Entries) -> dict[str, list[str]]:
+    def recipients(self, matched: Entries) -> Recipients:
         """Return the clients of an event with their subscription ids, given the matches of the shared index."""
+        key = tuple(matched)
+        known = self._answers.get(key)
+        if known is None:
+            known = self._find(matched)
+            self._room -= len(known) + len(key)
+            if self._room < 0:
+                self._forget_answers()
+            self._answers[key] = known
+        return known
+
+    def _forget_answers(self) -> None:
+        if self._answers:
+            self._answers, self._room = {}, MOST
+
+    def _find(self, matched: Entries) -> Recipients:
         found: dict[str, list[str]] = {}
         for subscribers in self._subscribers.select(matched):
             for client, id in subscribers:
@@ -80,7 +106,8 @@ class Clients:
                     found[client].append(id)
                 else:
                     found[client] = [id]
-        return found
+        once: dict[tuple[str, ...], tuple[str, ...]] = {}
+        return {client: once.setdefault(tuple(ids), tuple(ids)) for client, ids in found.items()}
 
     def may_publish(self, client: str, event: Mapping[str, object]) -> bool:
         """Tell whether an advertisement of the client matches the event."""

@@ -6,6 +6,7 @@ each event is remembered at least for this time, and at most twice as long.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import msgspec
@@ -33,11 +34,17 @@ class Deduplication(msgspec.Struct):
 
     def is_new(self, event: EventId, now: float) -> bool:
         """Tell whether an event is seen for the first time, and remember the event."""
+        return bool(self.new([event], now))
+
+    def new(self, events: Iterable[EventId], now: float) -> list[int]:
+        """Remember events, and return the places of those seen for the first time."""
         self.since = min(self.since, now)  # the clock may be set back
         if now - self.since > self.remember:
             forget = now - self.since > 2 * self.remember
             self.older, self.younger, self.since = (set() if forget else self.younger), set(), now
-        if event in self:
-            return False
-        self.younger.add(event)
-        return True
+        younger, older, places = self.younger, self.older, []
+        for place, event in enumerate(events):
+            if event not in younger and event not in older:
+                younger.add(event)
+                places.append(place)
+        return places

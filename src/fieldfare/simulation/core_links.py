@@ -31,7 +31,7 @@ from fieldfare.protocol.link_frames import (
     Received,
     UnnumberedMessage,
 )
-from fieldfare.protocol.messages import FilterUpdate, Role
+from fieldfare.protocol.messages import Role
 from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.processes import Inbox, Work
 
@@ -55,7 +55,7 @@ class LinkEnd:
         """whether numbered messages flow"""
         self.life = ""
         self._sent = self._acknowledged = 0
-        self._reachable: tuple[str, ...] = ()
+        self._reachable = ReachableNodes({})
         self._process = host.spawn(self._serve())
 
     def receive(self, frame: object) -> None:
@@ -97,9 +97,10 @@ class LinkEnd:
     def _meet(self) -> Work:
         host, other, core = self.host, self.neighbour, self.host.core
         reaches = {name: dict.fromkeys(host.behind.get(name, (name,)), "") for name in core.links}
-        self.out.send(LinkHello(host.name, "", "", role=self.role.value, reaches=reaches, life=core.life))
+        role = self.role.value
+        self.out.send(LinkHello(host.name, "", "", core.speaks, role, reaches=reaches, life=core.life))
         hello = yield self.inbox
-        self.life = hello.life
+        self.life, version = hello.life, min(hello.version, core.speaks)
         former = host.links.get(other)
         if former is not None:
             if former.life != self.life:  # the end of another process of the neighbour is not noticed yet
@@ -116,10 +117,11 @@ class LinkEnd:
         theirs = yield self.inbox
         host.behind[other] = tuple(hello.others(host.name))
         if known is not None and (theirs.local_name, theirs.remote_name) == (mine.remote_name, mine.local_name):
-            self._sent = yield ResumeLink(other, theirs)
+            self._sent = yield ResumeLink(other, theirs, version=version)
         else:
             host.network.note(host.name, f"begins a new link to {other}")
-            yield ConnectLink(other, self.role, mine.local_name, theirs.local_name, theirs.lives)
+            names = mine.local_name, theirs.local_name
+            yield ConnectLink(other, self.role, *names, theirs.lives, version=version)
         yield SetReachable(other, host.behind[other])
         yield LinkUp(other)
         self._acknowledged = core.links[other].written
@@ -148,9 +150,9 @@ class LinkEnd:
                 yield ReceiveUnnumbered(other, message)
             case Received(number=number):
                 yield AcknowledgeMessages(other, number)
-            case ReachableNodes(nodes=nodes):
+            case ReachableNodes(nodes=nodes, versions=versions):
                 host.behind[other] = tuple(name for name in nodes if name != host.name)
-                yield SetReachable(other, host.behind[other])
+                yield SetReachable(other, host.behind[other], versions)
                 for link in host.links.values():
                     link.pump()
 
@@ -160,10 +162,11 @@ class LinkEnd:
         links = host.core.links
         if not self.up or not self.open or other not in links:
             return
-        reachable = self._reachable_without(other)
+        nodes = self._reachable_without(other)
+        reachable = ReachableNodes(dict.fromkeys(nodes, ""), host.core.versions_of(nodes))
         if reachable != self._reachable:
             self._reachable = reachable
-            self.out.send(ReachableNodes(dict.fromkeys(reachable, "")))
+            self.out.send(reachable)
         for message in links.take_unnumbered(other):
             self.out.send(UnnumberedMessage(message))
         written = links[other].written
@@ -191,7 +194,7 @@ class LinkEnd:
         entry = host.disk.entries((what,)).get(what)
         if entry is None:
             host.network.problem(f"{host.name} has lost event {what}, which {self.neighbour} has not got")
-            return wire.encode(FilterUpdate())
+            return wire.NOTHING
         host.network.forwarded(host.name, self.neighbour, entry)
         details = details_of(entry)
         return wire.encode_forward(

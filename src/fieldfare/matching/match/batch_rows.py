@@ -12,7 +12,7 @@ from fieldfare.events.event import Event, fields_of
 from fieldfare.events.limits import EventError
 from fieldfare.matching.match.batch_keys import is_text, without_views
 
-_MANY: Final = 8
+_MANY: Final = 32
 """number of events from which a batch is faster than single matches"""
 _PLAIN: Final = frozenset({str, int, float, bool})
 

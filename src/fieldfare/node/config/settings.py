@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import msgspec
 
 from fieldfare.node.config.secret import Secret
+from fieldfare.protocol.versions import NEWEST, OLDEST
 from fieldfare.routing.prefix.options import Layout, PrefixOptions
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
@@ -202,6 +203,9 @@ class Config(Part, frozen=True):
     join_token: Secret = Secret("")
     """token for those nodes; not needed where they share the secret of this node"""
     strategy: str = "covering"
+    speaks: Annotated[int, msgspec.Meta(ge=OLDEST, le=NEWEST)] = NEWEST
+    """highest version that the node speaks with clients and nodes, and of which it stores anything. The version before
+    the newest lets the network go back to the Fieldfare before; see the upgrade of a network"""
     dashboard: bool = True
     public_url: str = ""
     """URL at which others reach this node"""

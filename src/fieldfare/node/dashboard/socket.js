@@ -32,7 +32,7 @@ export class Listener {
   _open() {
     clearTimeout(this._timer);
     this._told("connecting", "");
-    const socket = new WebSocket(socketOf(home), "fieldfare.v2.json");
+    const socket = new WebSocket(socketOf(home), ["fieldfare.v3.json", "fieldfare.v2.json"]);
     this._socket = socket;
     this._welcome = false;
     this._reason = "";
