@@ -54,7 +54,7 @@ def resolve(channels: Iterable[str], hosts: Iterable[str]) -> dict[str, str]:
     of the types, and all other types stay where they are.
 
     >>> resolve(["quote", "trade=bern"], ["oslo", "rome"])
-    {'quote': 'rome', 'trade': 'bern'}
+    {'quote': 'oslo', 'trade': 'bern'}
     """
     known = sorted(hosts)
     return {type: node or hashed_home(type, known) for type, node in map(channel_of, channels)}

@@ -48,10 +48,10 @@ logger = logging.getLogger("fieldfare.node")
 class Channels:
     """The channels of an overlay, seen from one node: the home of some, a publishers' node for others."""
 
-    def __init__(self, core: Core, map: ChannelMap) -> None:
+    def __init__(self, core: Core, channels: ChannelMap) -> None:
         """Begin without any event, with the channels of a map."""
         self._core = core
-        self.map = map
+        self.map = channels
         self.counts: dict[str, int] = {}
         """By type, at the home: number of the last event."""
         self.joined: dict[str, str] = {}

@@ -86,9 +86,9 @@ class Core:
 
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
         is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. With
-        `secure`, a session is handed over only to the owner. The types of `channels` have a total order (`channels`). The `life` is a unique name of the present run of the log:
-        see `lineage`. With `doubtful`, the stored state may not be the latest, and a program without memory of its
-        session gets a new identity.
+        `secure`, a session is handed over only to the owner. Events of the types in `channels` are numbered. The `life`
+        is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
+        latest, and a program without memory of its session gets a new identity.
         """
         self.broker = broker
         self.position = 0

@@ -40,8 +40,9 @@ def readable(message: StoredDeliveries) -> list[StoredDelivery]:
 def details_for(one: StoredDelivery, session: str, mark: str) -> EntryDetails:
     """Return the journal details of a delivery from a handover message."""
     to: list[Receiver] = [(session, mark, one.number, one.subscriptions)]
-    options = {"expires": one.expires, "replaces": one.replaces, "channel_number": one.channel_number}
-    return EntryDetails(one.by, one.source, to=to, **options)
+    return EntryDetails(
+        one.by, one.source, to=to, expires=one.expires, replaces=one.replaces, channel_number=one.channel_number
+    )
 
 
 def pending_of(one: StoredDelivery, position: int) -> Pending:

@@ -212,8 +212,8 @@ class ClientConnection:
                 host.network.problem(f"{host.name} has lost event {pending.position}, which {name} has not got")
                 continue
             entry = entries[pending.position]
-            about = entry.event, pending.subscriptions, identified, channel_number_of(entry)
-            items.append(DeliveredEvent(number, *event_id(entry), *about))
+            about = *event_id(entry), entry.event, tuple(pending.subscriptions)
+            items.append(DeliveredEvent(number, *about, identified, channel_number_of(entry)))
         self.out.send(items)
 
     # Requests

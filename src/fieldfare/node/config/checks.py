@@ -7,8 +7,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.core.channel_map import channel_of
+from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.node.config.addresses import is_loopback, origin_of, url_problem
 from fieldfare.node.config.names import is_name
 from fieldfare.node.config.settings import (

@@ -1,7 +1,7 @@
 """Checks of channels: all receivers see the events of a type in one order, by numbers, and without a gap.
 
-The order of a publisher's events, and of causes and effects, holds inside a channel, and among events without a channel;
-an event without a channel may overtake one that makes the detour over a home.
+The order of a publisher's events, and of causes and effects, holds inside a channel, and among the events without a
+channel; such an event may overtake one that makes the detour over a home.
 """
 
 from __future__ import annotations
@@ -90,16 +90,17 @@ def gaps(trace: Trace) -> list[Violation]:
         subscriptions.follow(record)
         match record:
             case Quiet():
-                present = subscriptions.of
-                found += [one.violation() for one in left_out if present[one.delivery.client].get(one.id) == one.missing]
+                of = subscriptions.of
+                found += [one.violation() for one in left_out if of[one.delivery.client].get(one.id) == one.missing]
                 quiet, left_out = record.order, []
             case Published():
                 rest_before[record.client, record.sequence] = quiet
             case Delivered():
                 for number in range(last[record.client] + 1, record.channel_number):
-                    other = events.get(number)
-                    since = -1 if other is None else rest_before.get((other.publisher, other.sequence), -1)
-                    for id, one in subscriptions.of[record.client].items() if other is not None else ():
+                    if (other := events.get(number)) is None:
+                        continue
+                    since = rest_before.get((other.publisher, other.sequence), -1)
+                    for id, one in subscriptions.of[record.client].items():
                         if one.since < since and one.filter.matches(other.event):
                             left_out.append(_Gap(record, number, id, one))
                 last[record.client] = max(last[record.client], record.channel_number)
