@@ -26,6 +26,7 @@ from fieldfare.cli.commands import (
     pub,
     salvage,
     simulate,
+    statistics,
     sub,
     top,
     up,
@@ -88,6 +89,7 @@ for _name, _command in (
     ("explain", explain.command),
     ("convert", convert.command),
     ("simulate", simulate.command),
+    ("statistics", statistics.command),
     ("warmup", warmup.command),
 ):
     app.command(_name, help=help_of(_command))(_command)

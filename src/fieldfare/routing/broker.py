@@ -48,6 +48,14 @@ class Routed(NamedTuple):
             yield Send(neighbour, event)
 
 
+class ForwardCounts(msgspec.Struct):
+    """The events that a neighbour has forwarded to a broker, each counted once."""
+
+    wanted: int = 0
+    unwanted: int = 0
+    """for no client and no other neighbour, as with merged filters and tags that are too wide"""
+
+
 class Broker:
     """A broker with clients and neighbours.
 
@@ -88,6 +96,8 @@ class Broker:
         self._index = SharedIndex() if index is None else index
         self.clients = Clients(self._index, named=name if strategy.named else None)
         self.routes = strategy.routes(name, life, self._index)
+        self.forwards: dict[str, ForwardCounts] = {}
+        """the events of each neighbour since the start of the broker"""
         self._seen = Deduplication(remember)
         self._count = life << 32
         """number of the last event whose publisher does not count its events"""
@@ -225,10 +235,21 @@ class Broker:
             clients[number] = self.clients.recipients(matched)
             if found[number] is None:
                 found[number] = self.routes.match(new[number], sender, matched)
-        return [
+        routed = [
             Routed(event, who, tuple(sorted(names - {LOCAL})) if names else (), others, place)
             for event, who, names, others, place in zip(new, clients, found, messages, places, strict=True)
         ]
+        if sender != LOCAL:
+            self._note_forwards(sender, routed)
+        return routed
+
+    def _note_forwards(self, neighbour: str, routed: Sequence[Routed]) -> None:
+        """Count the events of a neighbour, and those in vain: for no client here, and for no other neighbour."""
+        unwanted = [one.event.event for one in routed if not one.clients and not one.neighbours]
+        counts = self.forwards.setdefault(neighbour, ForwardCounts())
+        counts.wanted += len(routed) - len(unwanted)
+        counts.unwanted += len(unwanted)
+        self.routes.note_forwards(neighbour, len(routed) - len(unwanted), unwanted)
 
     # Neighbours
 

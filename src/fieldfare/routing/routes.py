@@ -8,9 +8,10 @@ as `LOCAL`. An interface changes its filters by a `FilterUpdate`, and routes ret
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
+from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol.messages import About, FilterUpdate, Forward, Role, RoutingMessage
 from fieldfare.tables.shared_index import Entries
@@ -108,6 +109,14 @@ class Routes(ABC):
         """Return the neighbours that must get an event; never the neighbour from which the event came.
 
         `matched` are the matches of the event in the index of the broker, which also tell the clients.
+        """
+
+    def note_forwards(  # noqa: B027 - most routes learn nothing from it
+        self, neighbour: str, wanted: int, unwanted: Sequence[Event]
+    ) -> None:
+        """Count events that a neighbour has forwarded, those that nobody here wants apart.
+
+        Routes that merge filters learn how much the mergers waste, and act at the next `tick`.
         """
 
     def subjects(self) -> tuple[About, ...]:

@@ -10,8 +10,10 @@ parents and children: hierarchical routing. Peers among parents: hybrid.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.protocol.messages import About, FilterUpdate, Forward, Role
 from fieldfare.routing.routes import LOCAL, LinkRoutes, Outgoing
@@ -170,6 +172,21 @@ class TableRoutes(LinkRoutes):
         found |= self._parents
         found.discard(sender)
         return found
+
+    def note_forwards(self, neighbour: str, wanted: int, unwanted: Sequence[Event]) -> None:
+        """Let the merger know how many events passed in vain; only merging with a budget cares."""
+        if self._merger is not None:
+            self._merger.note_forwards(neighbour, wanted, unwanted)
+
+    @property
+    def wakes(self) -> float | None:
+        """At once, if a neighbour forwards too many unwanted events."""
+        return 0.0 if self._merger is not None and self._merger.overdue else None
+
+    def tick(self, now: float) -> list[Outgoing]:
+        """Send narrower filters to the neighbours that forward too many unwanted events."""
+        merger = self._merger
+        return [] if merger is None else _as_outgoing({one: merger.relieve(one) for one in merger.overdue})
 
     @property
     def entries(self) -> int:

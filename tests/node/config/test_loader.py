@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fieldfare.events import Event
+from fieldfare.filters.distributions import Distributions
 from fieldfare.node import config as c
 from fieldfare.node.config import (
     Config,
@@ -19,6 +21,7 @@ from fieldfare.node.config import (
     sources,
 )
 from fieldfare.node.config.settings import SECTIONS
+from fieldfare.node.config.strategy import strategy_of
 from fieldfare.routing.strategies import STRATEGIES
 
 HIDDEN = "correct-horse-battery-staple-xyzzy-0123456789"
@@ -300,6 +303,9 @@ MISTAKES = [
     ("join = ['ws://ana:b@c']", "join: a URL must not contain a name or password"),
     ("public_url = 'ftp://a'", "public_url: 'ftp://a' is not valid; write a URL as ws://example.org:7400, with ws://, wss://, http://, https://"),
     ("strategy = 'best'", "strategy: there is no strategy 'best'; there are flooding, simple"),
+    ("routing.merging_budget = 2", "routing.merging_budget"),
+    ("routing.merging_statistics = 'x.json'", "routing.merging_statistics: the strategy covering needs none: statistics are for imperfect"),
+    ("strategy = 'imperfect'\nrouting.merging_statistics = 'no-such.json'", "routing.merging_statistics: there is no file no-such.json"),
     ("strategy = 'covering+tree'", "strategy: covering+tree is for networks with cycles, and running nodes form a tree"),
     ("strategy = 'sources'", "strategy: sources is for networks with cycles"),
     ("strategy = 'rendezvous'", "strategy: rendezvous is for networks with cycles"),
@@ -408,3 +414,19 @@ def test_whom_others_reach_needs_security_or_says_that_it_is_insecure(tmp_path: 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_for_trees_will_do(strategy: str) -> None:
     assert load(None, {}, {"strategy": strategy}).strategy == strategy
+
+
+def test_merging_follows_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "statistics.json"
+    file.write_bytes(Distributions.of([Event({"x": 1})]).text())
+    for name in ("imperfect", "imperfect+ads"):
+        flags = {"strategy": name, "routing.merging_budget": 0.1, "routing.merging_statistics": str(file)}
+        merging = strategy_of(load(None, {}, flags)).merging
+        assert merging is not None
+        assert (merging.budget, merging.statistics) == (0.1, Distributions.read(file.read_bytes()))
+    without = strategy_of(load(None, {}, {"strategy": "imperfect", "routing.merging_budget": 0})).merging
+    assert without is not None
+    assert not without.imperfect
+    file.write_text("{}")
+    with pytest.raises(ConfigError, match=r"routing.merging_statistics: .*statistics.json: no statistics of events"):
+        load(None, {}, {"strategy": "imperfect", "routing.merging_statistics": str(file)})

@@ -199,14 +199,16 @@ def links(
     found = fetch(node, "/admin/links", token)
     if as_json:
         return typer.echo(json.dumps(found, indent=2))
-    titles = ("neighbour", "is", "role", "waiting", "events out", "in", "control out", "in", "address")
+    titles = ("neighbour", "is", "role", "waiting", "events out", "in", "unwanted", "control out", "in", "address")
     rows = [
         (
             one["name"],
             "up" if one["up"] else "away",
             one["role"],
             f"{one['outbox']:,}",
-            *(f"{one['traffic'].get(key, 0):,}" for key in ("events_out", "events_in", "tells_out", "tells_in")),
+            *(f"{one['traffic'].get(key, 0):,}" for key in ("events_out", "events_in")),
+            f"{one.get('unwanted', 0):,}",
+            *(f"{one['traffic'].get(key, 0):,}" for key in ("tells_out", "tells_in")),
             one["url"],
         )
         for one in found

@@ -9,6 +9,7 @@ from typing import Final
 
 from fieldfare.core.channel_map import channel_of
 from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
+from fieldfare.filters.distributions import Distributions
 from fieldfare.node.config.addresses import is_loopback, origin_of, url_problem
 from fieldfare.node.config.names import is_name
 from fieldfare.node.config.settings import (
@@ -39,6 +40,7 @@ def check(config: Config, sources: Sources) -> None:
         raise sources.error("public_url", problem)
     _check_strategy(config.strategy, sources)
     _check_channels(config.channels, sources)
+    _check_merging(config, sources)
     _check_http(config.http, sources)
     if config.data and Path(config.data).exists() and not Path(config.data).is_dir():
         raise sources.error("data", f"{config.data} is not a folder")
@@ -102,6 +104,21 @@ def _check_strategy(name: str, sources: Sources) -> None:
             f"{name} is for networks with cycles, and running nodes form a tree for now: take a strategy without"
             " +tree, as covering, merging or covering+ads",
         )
+
+
+def _check_merging(config: Config, sources: Sources) -> None:
+    merging, file = by_name(config.strategy).merging, config.routing.merging_statistics
+    if not file:
+        return
+    if merging is None or not merging.imperfect:
+        raise sources.error(
+            "routing.merging_statistics", f"the strategy {config.strategy} needs none: statistics are for imperfect"
+        )
+    _check_file("routing.merging_statistics", file, sources)
+    try:
+        Distributions.read(Path(file).read_bytes())
+    except (OSError, ValueError) as error:
+        raise sources.error("routing.merging_statistics", f"{file}: {error}") from None
 
 
 def _check_tls(tls: Tls, sources: Sources) -> None:

@@ -56,6 +56,15 @@ class Sessions(Part, frozen=True):
     """events that wait in memory for a subscriber without a durable session, unless the policy is `buffer`"""
 
 
+class RoutingSettings(Part, frozen=True):
+    """Options of the strategy `imperfect`, which merges filters although a few unwanted events may pass."""
+
+    merging_budget: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.25
+    """largest share of unwanted events: of a merged filter as expected, and of a neighbour's events as counted"""
+    merging_statistics: str = ""
+    """file of statistics of the events, as of `fieldfare statistics`; empty: values are taken to be spread evenly"""
+
+
 _PREFIX: Final = PrefixOptions()
 
 
@@ -213,6 +222,7 @@ class Config(Part, frozen=True):
     """let anybody who reaches this node do anything, whatever `host` is"""
     log: Log = Log()
     sessions: Sessions = Sessions()
+    routing: RoutingSettings = RoutingSettings()
     prefix: PrefixSettings = PrefixSettings()
     channels: ChannelSettings = ChannelSettings()
     limits: Limits = Limits()
@@ -227,6 +237,7 @@ class Config(Part, frozen=True):
 SECTIONS: Final[dict[str, type[Part]]] = {
     "log": Log,
     "sessions": Sessions,
+    "routing": RoutingSettings,
     "prefix": PrefixSettings,
     "channels": ChannelSettings,
     "limits": Limits,

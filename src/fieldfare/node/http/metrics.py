@@ -129,6 +129,13 @@ class _Figures(Collector):
             outbox.add_metric([name], len(link.outbox))
         yield is_up
         yield outbox
+        forwards = CounterMetricFamily(
+            "fieldfare_link_forwards", "Events of a neighbour, wanted here or not", labels=["neighbour", "wanted"]
+        )
+        for name, counts in node.core.broker.forwards.items():
+            forwards.add_metric([name, "yes"], counts.wanted)
+            forwards.add_metric([name, "no"], counts.unwanted)
+        yield forwards
         labels = ["neighbour", "direction"]
         for what, text in (("events", "Events"), ("tells", "Changes of filters"), ("bytes", "Bytes")):
             family = CounterMetricFamily(f"fieldfare_link_{what}", f"{text} on a link", labels=labels)

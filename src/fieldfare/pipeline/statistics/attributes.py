@@ -12,27 +12,28 @@ from __future__ import annotations
 
 import math
 import pickle
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from itertools import accumulate
 from operator import or_
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from fieldfare.events.values import MISSING, Kind
+from fieldfare.events.values import Kind
 from fieldfare.filters.branch import Dimension
 from fieldfare.filters.constraint import Constraint
-from fieldfare.filters.intervals import Cut, Intervals
+from fieldfare.filters.distributions import SAMPLE, Distribution, Distributions
 from fieldfare.filters.statistics import Sample
-from fieldfare.filters.valueset import Atom, ValueSet
+from fieldfare.filters.valueset import ValueSet
 from fieldfare.pipeline.lake.history import events_of, field_types, has_intervals, listed, table_matches
 from fieldfare.pipeline.statistics.sketches import Count, Tally, Value, count
 
@@ -74,7 +75,7 @@ class Attribute:
 
     def quantiles(self, parts: int = 4) -> list[Value]:
         """Return the values that cut the attribute into parts with equally many events, both ends included."""
-        values, below = self._line
+        values, below = self.line.values, self.line.below
         if not values:
             return []
         inner = [values[min(len(values) - 1, bisect_left(below, below[-1] * n / parts) - 1)] for n in range(1, parts)]
@@ -87,40 +88,29 @@ class Attribute:
         low, high = float(self.tally.low), float(self.tally.high)
         if not math.isfinite(high - low):
             return []
-        values, below = self._line
+        values, below = self.line.values, self.line.below
         edges = [low + (high - low) * n / bins for n in range(bins + 1)] if high > low else [low, low]
         places = [0, *(bisect_left(values, edge) for edge in edges[1:-1]), len(values)]
         return [(edges[n], edges[n + 1], round(below[places[n + 1]] - below[places[n]])) for n in range(len(edges) - 1)]
 
     def count(self, wanted: ValueSet) -> float:
         """Return how many events have a value in a set, or no value, if the set includes missing."""
-        tally = self.tally
-        found = float((self.events - tally.present) * (MISSING in wanted) + tally.nan * bool(wanted.atoms & Atom.NAN))
-        if tally.kind is Kind.BOOL:
-            return found + sum(number for truth, number in tally.counts.items() if truth in wanted)
-        values, below = self._line
-        part = wanted.of_kind(tally.kind)
-        if isinstance(part, Intervals):
-            pieces = ((_place(values, low, 0), _place(values, high, len(values))) for low, high in part.pieces())
-            return found + sum(below[end] - below[begin] for begin, end in pieces)
-        return found + sum(below[n + 1] - below[n] for n, value in enumerate(values) if value in wanted)
+        return self.line.count(wanted)
 
     @cached_property
-    def _line(self) -> tuple[list[Value], list[float]]:
-        """Return values in their order, with the number of events before each: frequent values, and samples between."""
+    def line(self) -> Distribution:
+        """The values in their order, with the number of events that have each: frequent values, and samples between."""
         tally = self.tally
         weights = {v: n + tally.lost / 2 for v, n in tally.counts.items() if n >= _SURE * tally.lost}
         others = [value for value in self.sampled if value not in weights] if tally.lost else []
         left = max(0.0, tally.present - tally.nan - sum(weights.values()))
-        pairs = sorted([*weights.items(), *((value, left / len(others)) for value in others)])
-        return [value for value, _ in pairs], [0.0, *accumulate(weight for _, weight in pairs)]
-
-
-def _place(values: list[Value], cut: Cut | None, end: int) -> int:
-    """How many values lie below a cut."""
-    if cut is None:
-        return end
-    return bisect_right(values, cut[0]) if cut[1] else bisect_left(values, cut[0])
+        counts = Counter[Value](weights)
+        for value in others:
+            counts[value] += left / len(others)  # type: ignore[assignment]  # weights are no whole numbers
+        pairs = sorted(counts.items())
+        missing = float(self.events - tally.present)
+        values, weighed = tuple(value for value, _ in pairs), tuple(float(weight) for _, weight in pairs)
+        return Distribution(tally.kind, missing, float(tally.nan), values, weighed)
 
 
 @dataclass(frozen=True)
@@ -134,18 +124,21 @@ class EventStatistics:
     sample: Sample
     """a uniform sample of the events"""
 
-    def share(self, dimension: Dimension, wanted: Constraint, within: Constraint) -> float:
-        """Return the share of the events that match `wanted`, a part of `within`, among those that match `within`.
+    @cached_property
+    def distributions(self) -> Distributions:
+        """The statistics as a value for a file, which a node reads (`[routing] merging_statistics`)."""
+        sorted_ = {path: one.line for path, one in self.attributes.items() if one.kind not in _UNSORTED}
+        return Distributions(self.events, sorted_, self.sample)
 
-        The share follows the law of succession, as for a sample. Computed values, lists, intervals and undeclared
-        fields are looked up in the sample.
-        """
-        if wanted == within:
-            return 1.0
-        attribute = self.attributes.get(dimension) if isinstance(dimension, str) else None
-        if attribute is None or attribute.kind in _UNSORTED:
-            return self.sample.share(dimension, wanted, within)
-        return min(1.0, (attribute.count(wanted.values) + 1) / (attribute.count(within.values) + 2))
+    def share(self, dimension: Dimension, wanted: Constraint, within: Constraint) -> float:
+        """Return the share of the events that match `wanted`, a part of `within`, among those that match `within`."""
+        return self.distributions.share(dimension, wanted, within)
+
+    def save(self, file: str | Path) -> None:
+        """Write the statistics to a file for nodes; the sample is cut short."""
+        step = max(1, -(-len(self.sample.events) // SAMPLE))
+        short = msgspec.structs.replace(self.distributions, sample=Sample(self.sample.events[::step]))
+        Path(file).write_bytes(short.text())
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each attribute, for a table or a page."""
@@ -191,7 +184,7 @@ def known(whole: Count, subscriptions: Iterable[str | int] = (), *, intervals: b
     sampled = []
     if whole.sample is not None:
         fields, rest = (whole.sample.column(name).combine_chunks() for name in ("fields", "rest"))
-        sampled = [event.fields for event in events_of(fields, rest.to_pylist(), intervals=intervals)]
+        sampled = list(events_of(fields, rest.to_pylist(), intervals=intervals))
     attributes = {
         path: Attribute(tally, whole.events, tuple(_values(sampled, path)) if tally.lost else ())
         for path, tally in whole.tallies.items()

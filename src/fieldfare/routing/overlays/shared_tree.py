@@ -7,6 +7,9 @@ agreement each broker withdraws its filters from resting links, and with them go
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from fieldfare.events.event import Event
 from fieldfare.protocol.messages import FilterUpdate, Forward, LinkUpdate, Role, RoutingMessage
 from fieldfare.routing.overlays.link_state import LinkState
 from fieldfare.routing.routes import LinkRoutes, Outgoing, Routes
@@ -76,6 +79,19 @@ class SharedTree(Routes):
         """Forget the links of absent brokers."""
         self.state.sweep()
         return []
+
+    def note_forwards(self, neighbour: str, wanted: int, unwanted: Sequence[Event]) -> None:
+        """Pass the counts on to the routes over the tree."""
+        self.inner.note_forwards(neighbour, wanted, unwanted)
+
+    @property
+    def wakes(self) -> float | None:
+        """The time at which the routes over the tree have work."""
+        return self.inner.wakes
+
+    def tick(self, now: float) -> list[Outgoing]:
+        """Let the routes over the tree do the work that is due."""
+        return self.inner.tick(now)
 
     def resting(self) -> list[str]:
         """Return the neighbours over resting links."""

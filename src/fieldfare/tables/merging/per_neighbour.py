@@ -16,11 +16,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Final, Generic, NamedTuple
 
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.tables.base import Interface, Tests
+from fieldfare.tables.merging.feedback import MergingFeedback
 from fieldfare.tables.merging.roots import Merger, RootMerger
 from fieldfare.tables.merging.rules import PERFECT, Merging
 from fieldfare.tables.updates import TableUpdate, TableUpdates, in_order
@@ -145,6 +147,37 @@ class NeighbourMerger(OutgoingMerger[Interface]):
     def __init__(self, neighbours: Iterable[Interface], merging: Merging = PERFECT, tests: Tests | None = None) -> None:
         super().__init__(neighbours, merging, tests)
         self._mergers: dict[Interface, RootMerger] = {}
+        self._feedback: dict[Interface, MergingFeedback] = {}
+
+    def note_forwards(self, neighbour: Interface, wanted: int, unwanted: Sequence[Mapping[str, object]]) -> None:
+        """Count events of a neighbour, those that nobody wants apart; `relieve` acts on the counts."""
+        if self.merging.budget and neighbour in self._mergers:
+            self._feedback.setdefault(neighbour, MergingFeedback(self.merging.budget)).note(wanted, unwanted)
+
+    @property
+    def overdue(self) -> list[Interface]:
+        """The neighbours that forward a larger share of unwanted events than the budget allows."""
+        return in_order(one for one, feedback in self._feedback.items() if feedback.overdue)
+
+    def relieve(self, neighbour: Interface) -> TableUpdate:
+        """Take apart the mergers that let unwanted events of a neighbour pass; return the update for the neighbour.
+
+        Their roots merge again only when a later change makes one of them a partner, within the budget that is left.
+        """
+        events, allowed = self._feedback[neighbour].judge()
+        merger = self._mergers.get(neighbour)
+        if merger is None:
+            return TableUpdate()
+        merger.merging = replace(self.merging, imperfect=False, lazy=False)
+        return merger.relieve(events, allowed)
+
+    def _merging_for(self, neighbour: Interface) -> Merging:
+        """Return the options of merging for a neighbour, with the budget that unwanted events have left."""
+        feedback = self._feedback.get(neighbour)
+        if feedback is None:
+            return self.merging
+        how = replace(self.merging, budget=feedback.budget)
+        return how if feedback.budget else replace(how, imperfect=False, lazy=False)  # statistics may deny all waste
 
     def exported(self, neighbour: Interface) -> set[Filter]:
         """Return the filters which a neighbour knows, after merging."""
@@ -165,9 +198,11 @@ class NeighbourMerger(OutgoingMerger[Interface]):
         updates: TableUpdates[Interface] = {}
         for neighbour in in_order((*left, *joined)):
             merger = self._mergers.setdefault(neighbour, RootMerger(self.merging, self.tests))
+            merger.merging = self._merging_for(neighbour)
             update = merger.change(joined.get(neighbour, ()), left.get(neighbour, ()))
             if update != TableUpdate():
                 updates[neighbour] = update
             if not merger.roots():
                 del self._mergers[neighbour]
+                self._feedback.pop(neighbour, None)
         return updates

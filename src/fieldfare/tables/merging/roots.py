@@ -22,7 +22,7 @@ After each change, with E exported, R the roots, and an unmerged root as a bundl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
@@ -145,6 +145,28 @@ class RootMerger:
         for bundle in let_pass:
             bundle.strays += 1
         for root in self._remake([bundle for bundle in let_pass if bundle.strays >= patience]):
+            self._join(root)
+        return self._difference()
+
+    def relieve(self, unwanted: Sequence[Mapping[str, object]], allowed: int) -> TableUpdate:
+        """Take mergers apart until at most `allowed` of some unwanted events would have passed.
+
+        The mergers that let most of the events pass go first. Their roots merge again as far as `merging` allows now.
+        """
+        self._before = {}
+        left = {
+            bundle: {number for number, event in enumerate(unwanted) if self.tests.matches(bundle.filter, event)}
+            for bundle in self._mergers.values()  # also those without waste, as wrong statistics say
+        }
+        apart: list[_Bundle] = []
+        while left and len(set().union(*left.values())) > allowed:
+            worst = max(left, key=lambda bundle: len(left[bundle]))
+            if not left.pop(worst):
+                break
+            apart.append(worst)
+        for bundle in apart:  # all bundles first, because none may merge with a bundle that is about to go
+            self._take(bundle)
+        for root in [root for bundle in apart for root in self._homeless(bundle.members())]:
             self._join(root)
         return self._difference()
 

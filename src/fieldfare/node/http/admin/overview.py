@@ -20,6 +20,7 @@ from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler, answer
 from fieldfare.node.node import Node
+from fieldfare.routing.broker import ForwardCounts
 from fieldfare.routing.prefix.routes import PrefixRoutes
 from fieldfare.routing.routes import Routes
 
@@ -160,7 +161,9 @@ def _links(service: Context) -> list[LinkView]:
         counted = node.counters.links.get(name)
         traffic = asdict(counted) if counted is not None else {}
         url = up.url if up is not None else reached.get(name, "")
-        views.append(LinkView(name, url, up is not None, link.role.value, len(link.outbox), traffic))
+        counts = node.core.broker.forwards.get(name, ForwardCounts())
+        state = up is not None, link.role.value, len(link.outbox)
+        views.append(LinkView(name, url, *state, traffic, counts.wanted, counts.unwanted))
     return views
 
 

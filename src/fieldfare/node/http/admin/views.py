@@ -17,6 +17,10 @@ class LinkView(msgspec.Struct, frozen=True):
     outbox: int
     """messages that the neighbour has not acknowledged"""
     traffic: dict[str, int]
+    wanted: int = 0
+    """events of the neighbour that clients here or other neighbours wanted"""
+    unwanted: int = 0
+    """events of the neighbour for nobody, as with merged filters that are too wide"""
 
 
 class LogView(msgspec.Struct, frozen=True):
