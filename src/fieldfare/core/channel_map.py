@@ -1,6 +1,6 @@
-"""`ChannelMap`: the types of events that have a channel, and the resolution of a type to the home of the channel.
+"""`ChannelMap`: the types of events with a channel, and the resolution of a type to the home of the channel.
 
-All nodes of an overlay have the same map, as they have the same strategy.
+All nodes of an overlay have the same map, like the same strategy.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def resolve(channels: Iterable[str], hosts: Iterable[str]) -> dict[str, str]:
 
 
 def hashed_home(type: str, hosts: Iterable[str]) -> str:
-    """Return the host of a type by hashing; it does not depend on the order of the hosts."""
+    """Return the host of a type by hashing; the order of the hosts has no effect."""
     return max(hosts, key=lambda host: _weight(type, host))
 
 

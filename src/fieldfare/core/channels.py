@@ -1,17 +1,17 @@
 """`Channels`: one order for all events of a type, at every node.
 
 The type of an event may have a *channel*, and the channel has a home: one node, which numbers the events 1, 2, 3, ...
-and sends them into the overlay. Links form a tree and keep the order of messages, so on every way from the home the
-events come in the order of the numbers, and so do they at every session: whatever node it is at, moves to, or is taken
-over by. A missing number is visible; a subscriber without an interest in the event misses it, too.
+and sends the events into the overlay. Links form a tree and keep the order of messages, so the events come in the order
+of the numbers on every way from the home, and at every session: at a node, on the move, or taken over by a replica
+holder. A missing number is visible, and means an event outside the filter of the subscriber.
 
-A client publishes at any node. The node of the publisher logs the event (so it is accepted), and sends it in an
-envelope to the home; the numbers of messages on links carry it there exactly once. The log entry names the home, and
-counts for nothing but the publisher's sequence: if a kill comes between entry and envelope, the restart sends the
-envelope. A node accepts such events when the home has answered once; from then on the way is known, the event can wait
-for the home in an outbox, and the events of a publisher that moves go the way of its session, so they keep their order.
+A client publishes at any node. The node of the publisher logs the event (so the event is accepted), and sends the home
+an envelope, which arrives exactly once by the numbers of messages on links. The log entry names the home, and counts
+for nothing but the publisher's sequence: if a kill comes between entry and envelope, the restart sends the envelope. A
+node accepts such events after a first answer of the home. From then on the way is known: events wait for the home in an
+outbox, and the events of a publisher go the way of its session, and keep their order if the publisher moves.
 
-The log of the home holds all events of the channel. After the loss of the end of this log, the numbers continue
+The log of the home holds all events of the channel. After the loss of the end of the log, the numbers continue
 `NUMBER_GAP` further on: no number has two meanings.
 """
 
@@ -87,7 +87,7 @@ class Channels:
         return None
 
     def publish(self, accepted: Sequence[tuple[m.Forward, Origin]], now: float) -> None:
-        """Route accepted events of clients; those with a home elsewhere are logged and sent there."""
+        """Route accepted events of clients, but log and send events with a home elsewhere."""
         if not self.map.homes:
             self._core.route(accepted, LOCAL, now)
             return
@@ -143,7 +143,7 @@ class Channels:
         return message if isinstance(message, m.Forward) else None
 
     def next_number(self, by: str) -> int:
-        """Return the next number of a stream's channel; 0 if this node is the home no more, which breaks no promise."""
+        """Return the next number of a stream's channel; 0 if another node is the home by now: then nothing is promised."""
         type = c.type_of(by)
         if not self._is_home(type):
             logger.error("an event of the type %s comes here for a number: the settings of nodes differ", type)
@@ -162,7 +162,7 @@ class Channels:
                 self._core.links.send_all(sends)
 
     def ask(self) -> None:
-        """Ask the homes that have not answered, once each, as soon as they can be reached and know the question."""
+        """Ask silent homes within reach, once each, unless the home's version lacks the question."""
         core = self._core
         for type in self.waiting if self.map.homes else ():
             home = self.map.homes[type]
@@ -172,7 +172,7 @@ class Channels:
                 core.envelopes.send(home, c.JoinChannel(type))
 
     def ask_again(self) -> None:
-        """Ask the homes that did not know their channels; their settings may have changed."""
+        """Ask again after a refusal: the settings of the home may have changed."""
         closed, self.closed = self.closed, {}
         self._asked -= closed.keys()
         self.ask()
@@ -194,13 +194,13 @@ class Channels:
                 self.closed[type] = reason
 
     def _answer(self, to: str, answer: c.AnyChannelMessage) -> None:
-        """Answer a node, which surely knows the kind of answer: its version may not be known here yet."""
+        """Answer a node whose version may not be known here yet; a node with the question knows the answer."""
         self._core.envelopes.forward(m.Envelope(to, self._core.broker.name, c.encode(answer)))
 
     # Rows and recovery
 
     def checkpoint(self) -> None:
-        """Write the counts."""
+        """Write the last numbers, and the position of the last envelope."""
         for type, count in self.counts.items():
             self._core.buffer.store(Row("channel", (type,), count))
         if self._sent:
@@ -230,7 +230,7 @@ class Channels:
             self._unsent.append((details.channel_home, forward))
 
     def finish_restore(self) -> None:
-        """After the last entry of the log: send the events that were logged and not sent."""
+        """After the last entry of the log: send the logged events without an envelope."""
         unsent, self._unsent = self._unsent, []
         for home, forward in unsent:
             self._core.envelopes.forward(m.Envelope(home, self._core.broker.name, forward))
@@ -241,7 +241,7 @@ class Channels:
             self._skip()
 
     def rewind(self, position: int) -> None:
-        """Continue behind all numbers that may be known elsewhere: the end of the log is lost."""
+        """Continue behind all numbers in use elsewhere: the end of the log is lost."""
         self._sent = min(self._sent, position)
         self._skip()
 

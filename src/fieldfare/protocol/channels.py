@@ -5,11 +5,11 @@
       | <--- ChannelOpen --------------------- |   send me those events (or `ChannelClosed`, with the reason)
       | ==== Forward ========================> |   an event without a channel number, in an envelope
 
-A message is the content of an envelope, so nodes on the way need not know channels. A node of an earlier version never
-answers `JoinChannel`, and so no event goes to a node that would not understand the content.
+A message is the content of an envelope, so nodes on the way need not know channels. A node of an earlier version gets
+no `JoinChannel`, and so gets no event in an envelope either.
 
-`stream` names the events of a publisher in a channel. They make a detour over the home, and an event without a channel
-may overtake them; therefore all parts of a node that rely on the order of a publisher's events see two publishers.
+`stream` names the events of a publisher in a channel. An event without a channel may overtake such events on the detour
+over the home; therefore handovers, replicas and clients, which rely on the order of a publisher, see two publishers.
 """
 
 from __future__ import annotations

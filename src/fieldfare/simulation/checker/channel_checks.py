@@ -40,7 +40,7 @@ def _part(trace: Trace, type: str, type_of: TypeOf) -> Iterator[Record]:
 
 
 def numbers(trace: Trace) -> list[Violation]:
-    """Find events of a channel without a number or with two, numbers of two events, and numbers that go back."""
+    """Find events without a number or with two numbers, numbers of two events, and falling numbers."""
     found: list[Violation] = []
     number_of: dict[EventId, int] = {}
     event_of: dict[int, EventId] = {}
@@ -65,7 +65,7 @@ def numbers(trace: Trace) -> list[Violation]:
 
 
 class _Gap(NamedTuple):
-    """An event that was left out; right if the subscription ends by the next rest, where its end may be known."""
+    """A missing event; right if the subscription ends by the next rest."""
 
     delivery: Delivered
     number: int
@@ -78,7 +78,7 @@ class _Gap(NamedTuple):
 
 
 def gaps(trace: Trace) -> list[Violation]:
-    """Find numbers of a channel that were left out, although a subscription was in force everywhere."""
+    """Find missing numbers of a channel, due for a subscription in force everywhere."""
     found: list[Violation] = []
     subscriptions = subscribed()
     events = {record.channel_number: record for record in trace if isinstance(record, Delivered)}
