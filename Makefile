@@ -4,12 +4,13 @@ UPGRADE ?=
 UV_VERSION := 0.13.7
 
 BIN := .venv/bin
+unexport PYTHONDONTWRITEBYTECODE # compiling every module anew in every process would double the time of the tests
 STAMP := .venv/.stamp
 COMPILE := pip compile pyproject.toml lab/pyproject.toml --no-emit-package fieldfare --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak simulate-cores kills kills-pipeline soak-nodes soak-load clean
+.PHONY: help setup run test test-long coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak simulate-cores kills kills-pipeline soak-nodes soak-load upgrades clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -30,14 +31,14 @@ run: setup ## three nodes, a market and a dashboard: `fieldfare demo`
 	@$(BIN)/fieldfare demo
 
 test: lint ## check everything: lint, then the tests, doctests and documentation examples
-	@echo "==> pytest" && $(BIN)/python -m pytest -n 2 --dist loadgroup
+	@echo "==> pytest" && $(BIN)/python -m pytest -n 3 --dist loadgroup
 
 test-long: setup ## the tests that take minutes by nature, and every property with 2,000 random examples
 	@echo "==> pytest, long" && $(BIN)/python -m pytest -m long
-	@echo "==> pytest, random" && HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist loadgroup tests
+	@echo "==> pytest, random" && HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 3 --dist loadgroup tests
 
 coverage: setup ## which lines the tests run, nodes and workers among them; TESTS=tests/filters measures some of them
-	@$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup $(TESTS) && $(BIN)/coverage combine -q && $(BIN)/coverage report
+	@$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -q -n 3 --dist loadgroup $(TESTS) && $(BIN)/coverage combine -q && $(BIN)/coverage report
 
 lint: setup ## check style, types and the layers of the architecture
 	@echo "==> ruff check" && $(BIN)/ruff check
@@ -89,6 +90,9 @@ kills-pipeline: setup ## kill the driver of a Spark stream KILLS times (50): eve
 
 soak-nodes: setup ## real nodes in trouble for MINUTES (10), clients of all kinds, a judge of its own: nothing lost; SEED= makes the same choices
 	@$(BIN)/python -m tools.nodes.soak $(or $(MINUTES),10) $(SEED)
+
+upgrades: setup ## upgrade a network of real nodes from REVISION (the last that speaks N-1), node by node and back, ROUNDS times (3), under load
+	@$(BIN)/python -m tools.nodes.upgrade $(or $(REVISION),2e55862) $(or $(ROUNDS),3) $(SEED)
 
 soak-load: setup ## real nodes at 70 % of their load for MINUTES (30), with kills: nothing lost, memory flat
 	@$(BIN)/python -m tools.nodes.load $(or $(MINUTES),30)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from fieldfare.events import json
+from fieldfare.events import json, msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.values import Interval
 from fieldfare.filters import parse
@@ -53,6 +53,8 @@ def _raw(event: Event) -> msgspec.Raw:
 
 
 CLIENT_FRAMES: Final = (
+    Sample(f.SetParameters(1, _raw(Event({"myloc": "rebeca-drive 100", "budget": 120}))), "A place, and a value."),
+    Sample(f.SetParameters(2, _raw(Event({"myloc": None}))), "The place is forgotten.", "forgotten"),
     Sample(f.Hello(), "A client without a session and without a token.", "shortest"),
     Sample(f.Hello(session="ana", token="secret", credit=100), "The first connection of a durable session.", "session"),
     Sample(
@@ -77,6 +79,7 @@ CLIENT_FRAMES: Final = (
     Sample(f.Credit(50), "Fifty deliveries more."),
     Sample(f.WatchInterest(9), "Answered by `Done`, and by `Interest` at each change."),
     Sample(f.Leave(10), "The end of the session."),
+    Sample(f.LeaveFor(11, "rome"), "The client goes to another node next."),
     Sample(
         f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71", version=3),
         "A new session; the node made up its name.",
@@ -169,7 +172,11 @@ LINK_MESSAGES: Final = (
     Sample(m.Deliver(QUOTE, "bob", 7, ("cheap",), "oslo", 18), "To a client of a bare broker."),
     Sample(m.Refuse("no advertisement", "mine"), "To a client of a bare broker."),
     Sample(m.Forward(QUOTE, "bob", 7), "An event on its way, with defaults left out.", "shortest"),
-    Sample(m.Forward(KINDS, "bob", 7, "oslo", "oslo", 1767225660.0, "IBM", b"\x01\x02"), "With a tag.", "longest"),
+    Sample(
+        m.Forward(KINDS, "bob", 7, "oslo", "oslo", expires=1767225660.0, replaces="IBM", tag=b"\x01\x02"),
+        "With a tag.",
+        "longest",
+    ),
     Sample(m.Forward(QUOTE, "bob", 7, "8b4c#quote", "oslo", channel_number=101), "Numbered by its channel.", "channel"),
     Sample(_UPDATE, "A named filter is a list of its name and its text.", "change"),
     Sample(m.FilterUpdate((parse("x = 1"),), about="advertisements", all=True, topic="t"), "All that counts.", "all"),
@@ -200,6 +207,18 @@ HANDOVER: Final = (
         "Subscriptions and advertisements by id.",
     ),
     Sample(
+        h.SessionDescription(
+            *_SESSION,
+            "8b4c",
+            "ana@example.org",
+            {"near": "location = 'hall'"},
+            dynamic={"near": "location IN myloc"},
+            parameters=msgpack.encode(Event({"myloc": "hall"})),
+        ),
+        "A filter with parameters, filled in and as text, and the place of the session.",
+        "dynamic",
+    ),
+    Sample(
         h.ClientVoucher(*_SESSION, b"\x01\x02", "ana@example.org", ("client",), 1767225660.0, "id", 1767225600.0),
         "All fields.",
     ),
@@ -217,6 +236,9 @@ HANDOVER: Final = (
     Sample(h.SessionTakenOver(*_SESSION, "8b4c"), "The session was taken over."),
     Sample(h.SessionNotHere(*_SESSION, "rome", "no such session"), "The session is not here."),
     Sample(h.CancelHandover(*_SESSION), "The handover is cancelled."),
+    Sample(
+        h.StandInRequest("ana", "", "8b4c", {"mine": "price > 0"}, 60.0, 3), "Advertise for a session of another node."
+    ),
 )
 
 CHANNELS: Final = (

@@ -108,6 +108,8 @@ def _builder(kind: Any) -> Callable[[Any], Any]:
 def _transcoded(frame: Any, change: Callable[[bytes], bytes]) -> Any:
     """Return a client frame with its events in another form."""
     match frame:
+        case frames.SetParameters(values=values):
+            return msgspec.structs.replace(frame, values=msgspec.Raw(change(bytes(values))))
         case frames.Publish(events=events):
             return msgspec.structs.replace(frame, events=[msgspec.Raw(change(bytes(event))) for event in events])
         case frames.Deliveries(items=items):

@@ -22,6 +22,7 @@ COMMANDS = (
     "explain",
     "convert",
     "simulate",
+    "statistics",
     "warmup",
     "bench core",
     "bench match",
@@ -39,7 +40,7 @@ ON_A_FOLDER = {"admin salvage"}
 SMALL = {
     "bench core": "--events 50 --rounds 1",
     "bench match": "--filters 10 --events 20 --rounds 1",
-    "bench route": "--events 50 --changes 10 --rounds 1",
+    "bench route": "--filters 20 --events 50 --changes 10 --rounds 1",
     "lab city": "--taxis 3 --seconds 5",
 }
 """what is added to the examples of a command, so that they take no longer than they must"""

@@ -118,6 +118,8 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "advertise": lambda client: (
         client.advertise("x > 0").__enter__() if isinstance(client, SyncClient) else client.advertise("x > 0")
     ),
+    "set": lambda client: client.set(budget=1),
+    "set_place": lambda client: client.set_place("here"),
     "interest": lambda client: client.interest(),
     "request": lambda client: client.request({}),
     "reply": lambda client: client.reply({"reply_to": "x"}, {}),

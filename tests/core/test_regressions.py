@@ -46,7 +46,7 @@ def stored(*steps: Step) -> dict[str, dict[Any, Any]]:
 
 def publish(core: Core, first: int, count: int, now: float = 0.0, replaces: str = "") -> None:
     events = [Event({"x": x}) for x in range(first, first + count)]
-    (answer,) = core.publish([Publication("bob", first, events, None, replaces)], now)
+    (answer,) = core.publish([Publication("bob", first, events, replaces=replaces)], now)
     assert answer == first + count - 1
 
 

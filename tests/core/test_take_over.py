@@ -16,7 +16,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
-from fieldfare.protocol.journal import JournalEntry, details_of, event_id
+from fieldfare.protocol.journal import JournalEntry, event_id
 from fieldfare.routing.broker import Broker
 
 NODES = ("b0", "b1", "b2")
@@ -65,10 +65,7 @@ class Line:
     def _encoded(self, name: str, what: bytes | int) -> bytes:
         if isinstance(what, bytes):
             return what
-        entry = self.logs[name][what]
-        details = details_of(entry)
-        about = {"by": details.by, "source": details.source, "expires": details.expires, "replaces": details.replaces}
-        return wire.encode_forward(entry.event, entry.publisher, entry.sequence, **about, tag=details.tag)  # type: ignore[arg-type]
+        return wire.encode_forward(self.logs[name][what])
 
     def send_part(self, name: str, limit: int = 1) -> None:
         """Freeze a departing session whose target is ready, or send the next deliveries."""

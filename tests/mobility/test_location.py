@@ -6,7 +6,7 @@ Links have each a latency of its own and keep it, so that an event takes the sam
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 from random import Random
 from typing import Any, NamedTuple
@@ -17,12 +17,15 @@ from hypothesis import strategies as st
 
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
+from fieldfare.filters.dynamic import MYLOC, DynamicFilter
+from fieldfare.filters.filter import Filter
 from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.location import Location
 from fieldfare.mobility.location_messages import Locate, LocationUpdate
-from fieldfare.mobility.places import Graph, Reach, World, by_myloc, flooded, located, nothing_ahead, reach, within
+from fieldfare.mobility.places import Reach, World, by_myloc, flooded, nothing_ahead, reach, within
 from fieldfare.protocol import messages as m
 from fieldfare.routing.broker import Broker
+from fieldfare.routing.places import Graph
 from fieldfare.routing.strategies import COVERING, FLOODING, SIMPLE, Strategy, with_advertisements
 from fieldfare.simulation.checker import check
 from fieldfare.simulation.links import Wire
@@ -34,6 +37,11 @@ SQUARE: Graph = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
 MANY = 10
 """runs of each kind; a thousand were run by hand"""
 TEMPLATE = "service = 'parking' AND location IN myloc"
+
+
+def at(text: str, places: Iterable[str]) -> Filter:
+    """Return the filter of a text for some places."""
+    return DynamicFilter(text).fill({MYLOC: list(places)})
 
 
 class Story(NamedTuple):
@@ -57,7 +65,7 @@ class Story(NamedTuple):
         return [place for since, place in self.moves if since <= time][-1]
 
     def wanted(self, time: float, event: Event) -> bool:
-        return located(TEMPLATE).at(within(self.graph, self.around)(self.place(time))).matches(event)
+        return at(TEMPLATE, within(self.graph, self.around)(self.place(time))).matches(event)
 
 
 def story(seed: int, brokers: int = 6, places: int = 8) -> Story:
@@ -150,7 +158,7 @@ def test_nothing_ahead_is_to_unsubscribe_and_subscribe() -> None:
         told = story(seed)
         plain = network(told, lambda name: Broker(name, SIMPLE))
         for time, place in told.moves:
-            plain.at(time, plain.subscribe, "me", "here", located(TEMPLATE).at(within(told.graph, told.around)(place)))
+            plain.at(time, plain.subscribe, "me", "here", at(TEMPLATE, within(told.graph, told.around)(place)))
         assert got(roaming(told, nothing_ahead)) == got(plain)
 
 
@@ -197,7 +205,7 @@ def test_the_filters_of_the_book() -> None:
     ):
         net.run(time)
         kept = [next(iter(net.brokers[f"b{i}"].base.parts[0].subscriptions.values())).filter for i in range(4)]
-        assert kept[: len(filters)] == [located(TEMPLATE).at(places) for places in filters]
+        assert kept[: len(filters)] == [at(TEMPLATE, places) for places in filters]
     # The third hop has everything from the start: no move is told beyond the broker that finds that out.
     assert [net.traffic[f"b{i}", f"b{i + 1}"].other for i in range(3)] == [3, 3, 1]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 import pytest
@@ -10,9 +10,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldfare.filters import FilterSyntaxError, parse
-from fieldfare.mobility.places import World, by_myloc, flooded, located, nothing_ahead, ploc, reach, within
+from fieldfare.filters.dynamic import MYLOC, DynamicFilter
+from fieldfare.filters.filter import Filter
+from fieldfare.mobility.places import World, by_myloc, flooded, nothing_ahead, reach, within
+from fieldfare.routing.places import Places, ploc
 
 SQUARE = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
+
+
+def at(text: str, places: Iterable[str]) -> Filter:
+    """Return the filter of a text for some places."""
+    return DynamicFilter(text).fill({MYLOC: list(places)})
+
 
 graphs = st.integers(1, 7).flatmap(
     lambda size: st.dictionaries(
@@ -40,26 +49,25 @@ def test_ploc_is_what_step_after_step_leads_to(graph: Mapping[str, list[str]], d
 
 
 def test_what_is_quoted_is_no_marker() -> None:
-    template = located("""note = 'it''s IN myloc' AND "a IN myloc" = 1 AND place in  MyLoc AND other IN myloc""")
+    template = DynamicFilter("""note = 'it''s IN myloc' AND "a IN myloc" = 1 AND place in  MyLoc AND other IN myloc""")
     wanted = """note = 'it''s IN myloc' AND "a IN myloc" = 1 AND place IN ('x', 'y''z') AND other IN ('x', 'y''z')"""
-    assert template.at(["y'z", "x"]) == parse(wanted)
+    assert template.fill({MYLOC: ["y'z", "x"]}) == parse(wanted)
 
 
 def test_a_template_may_have_no_marker_and_a_field_may_be_called_like_it() -> None:
-    assert located("x = 1").at(["a"]) == parse("x = 1")
+    assert at("x = 1", ["a"]) == parse("x = 1")
     with pytest.raises(FilterSyntaxError):
-        located("x IN myloc.y").at(["a"])
-    with pytest.raises(ValueError, match="needs a place"):
-        located("x IN myloc").at([])
+        at("x IN myloc.y", ["a"])
+    assert at("x IN myloc", []).is_empty
 
 
 def test_a_template_may_make_sense_at_some_places_only() -> None:
-    template = located("at IN myloc AND at != 'b'")
-    assert template.at("a") == parse("at = 'a'")
-    assert template.at("b").is_empty
-    assert located("TRUE").at("b").is_full
+    template = "at IN myloc AND at != 'b'"
+    assert at(template, "a") == parse("at = 'a'")
+    assert at(template, "b").is_empty
+    assert at("TRUE", "b").is_full
     with pytest.raises(FilterSyntaxError, match="column 4"):
-        located("at ? 1").at("a")
+        at("at ? 1", "a")
 
 
 @given(graphs, st.lists(st.integers(0, 3), min_size=1, max_size=5), st.integers(0, 2), st.booleans(), st.data())
@@ -81,7 +89,7 @@ def test_filters_of_farther_brokers_hold_those_of_nearer_ones(
 def test_places_put_into_the_template_at_once_mean_the_same_if_it_does_not_turn_them_round() -> None:
     world = World(SQUARE, lambda hop: hop, by_myloc(within(SQUARE, 1)))
     template = "service = 'parking' AND location IN myloc"
-    assert world.filter(template, frozenset("ab")) == located(template).at("abcd")
+    assert world.filter(template, frozenset("ab")) == at(template, "abcd")
 
 
 def test_same_filters_here_are_not_the_same_one_step_farther() -> None:
@@ -134,3 +142,30 @@ def test_what_makes_no_sense_is_said(wrong: object) -> None:
     assert callable(wrong)
     with pytest.raises(ValueError, match=r"."):
         wrong()
+
+
+def test_the_places_of_a_node() -> None:
+    places = Places(SQUARE, here=1, ahead=1)
+    assert places.near("a") == {"a", "b", "c"}
+    places.check("d")
+    with pytest.raises(ValueError, match="the movement graph has no place 'hal'; did you mean 'hall'"):
+        Places({"hall": [], "yard": []}).check("hal")
+    for wrong in (3, "", ["a"]):
+        with pytest.raises(ValueError, match="a place is a text"):
+            Places().check(wrong)
+    Places().check("anywhere")
+    assert Places(here=3).near("anywhere") == {"anywhere"}
+
+
+@given(graphs, st.integers(0, 4), st.integers(0, 3), st.lists(st.integers(0, 6), min_size=1, max_size=20))
+def test_neighbours_are_asked_for_the_place_after_the_next_step(
+    graph: Mapping[str, list[str]], ahead: int, here: int, ways: list[int]
+) -> None:
+    """The anchor serves while one more step stays inside; with one step ahead the place is the anchor mostly."""
+    places, place, anchor = Places(graph, here, ahead), min(graph), None
+    for way in ways:
+        anchor = places.anchor(place, anchor)
+        asked = ploc(graph, anchor, ahead)
+        assert place in asked
+        assert not ahead or asked >= {place, *graph[place]}
+        place = sorted({place, *graph[place]})[way % (1 + len(set(graph[place]) - {place}))]

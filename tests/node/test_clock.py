@@ -54,7 +54,7 @@ def test_a_jump_of_the_clock_ends_no_session(tmp_path: Path, jump: float) -> Non
         await node.submit(lambda core, now: core.sessions.detach("ana", now))
         clocks.wall += jump
         assert await _lives(node)
-        await node.publish(Publication("bob", 1, [Event({"x": 1})], clocks.wall + 60))
+        await node.publish(Publication("bob", 1, [Event({"x": 1})], expires=clocks.wall + 60))
         (entry,) = node.storage.entries([1]).values()
         assert entry.time == pytest.approx(clocks.wall)  # the log has the time of the clock
         clocks.ticks += 6 * DAY

@@ -61,7 +61,7 @@ def test_what_is_replayed_is_replaced_by_what_comes() -> None:
         broker.sessions.attach(name, name, 0.0)
 
     def publish(number: int, replaces: str = "state") -> None:
-        broker.publish([Publication("bob", number, [Event({"x": number})], None, replaces)], 0.0)
+        broker.publish([Publication("bob", number, [Event({"x": number})], replaces=replaces)], 0.0)
 
     publish(1)
     steps = [release(broker)]
@@ -84,7 +84,7 @@ def test_a_replay_takes_nothing_from_another_subscription() -> None:
     for name in ("ana", "bob"):
         broker.sessions.attach(name, name, 0.0)
     broker.sessions.change_filters(m.Subscribe("a", parse("TRUE")), "ana", 0.0)
-    broker.publish([Publication("bob", 1, [Event({"x": 1})], None, "state")], 0.0)
+    broker.publish([Publication("bob", 1, [Event({"x": 1})], replaces="state")], 0.0)
     broker.deliveries.replay("ana", [Pending(1, ("b",), 1e9, replaces=("bob", "state"))])
     steps = [release(broker)]
     waiting = [(1, ("a",)), (2, ("b",))]
@@ -92,7 +92,7 @@ def test_a_replay_takes_nothing_from_another_subscription() -> None:
     again = Core(Broker("b"), stored(*steps), steps[0].entries)
     assert [(n, one.subscriptions) for n, one in again.sessions["ana"].pending.items()] == waiting
     for one in (broker, again):
-        one.publish([Publication("bob", 2, [Event({"x": 2})], None, "state")], 0.0)
+        one.publish([Publication("bob", 2, [Event({"x": 2})], replaces="state")], 0.0)
         assert [pending.position for pending in one.sessions["ana"].pending.values()] == [2]
 
 

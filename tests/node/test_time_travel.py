@@ -26,7 +26,6 @@ from fieldfare.filters import parse
 from fieldfare.node.server import running
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
-from fieldfare.protocol.journal import details_of
 from fieldfare.protocol.lineage import Lineage, extend
 from fieldfare.protocol.link_frames import LinkResume
 from fieldfare.routing.broker import Broker
@@ -167,10 +166,7 @@ class Pair:
     def bytes(self, name: str, what: bytes | int) -> bytes:
         if isinstance(what, bytes):
             return what
-        entry = self.disks[name].log[what]
-        rest = details_of(entry)
-        about = {"by": rest.by, "source": rest.source, "expires": 0.0, "replaces": "", "tag": b""}
-        return wire.encode_forward(entry.event, entry.publisher, entry.sequence, **about)  # type: ignore[arg-type]
+        return wire.encode_forward(self.disks[name].log[what])
 
 
 def _connect(other: str, known: Lineage, core: Core, now: float) -> None:

@@ -14,7 +14,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -166,11 +166,11 @@ class Cast(NamedTuple):
     books: list[Book]
 
 
-def cast(folder: Path, chance: random.Random) -> Cast:
+def cast(folder: Path, chance: random.Random, parents: Sequence[int | None]) -> Cast:
     """Nodes with their wires, and clients of all kinds."""
     nodes: list[Process] = []
     wires: list[Wire] = []
-    for number, parent in enumerate(PARENTS):
+    for number, parent in enumerate(parents):
         if parent is not None:
             wires.append(Wire(nodes[parent].port))
         nodes.append(Process(f"n{number}", folder / f"n{number}", wires[-1].url if parent is not None else ""))
@@ -207,32 +207,39 @@ async def known(all_: Cast) -> None:
             await asyncio.sleep(0.2)
 
 
+@contextlib.asynccontextmanager
+async def playing(all_: Cast) -> AsyncIterator[list[asyncio.Task[None]]]:
+    """Start all nodes, then the subscribers, then the publishers; the block has their tasks."""
+    tasks: list[asyncio.Task[None]] = []
+    try:
+        for wire in all_.wires:
+            await wire.start()
+        for node in all_.nodes:
+            node.start()
+            await node.answers()
+        tasks += [asyncio.create_task(one.live(), name=one.session) for one in all_.subscribers]
+        await known(all_)
+        tasks += [asyncio.create_task(one.live(), name=one.session) for one in all_.publishers]
+        yield tasks
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for wire in all_.wires:
+            await wire.close()
+        for node in all_.nodes:
+            node.kill()
+
+
 async def run(minutes: float, seed: int, *, say: bool = False) -> dict[str, int]:
     """Let it run; gives counts."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory(prefix="fieldfare-soak-") as folder:
-        all_ = cast(Path(folder), chance)
-        tasks: list[asyncio.Task[None]] = []
-        try:
-            for wire in all_.wires:
-                await wire.start()
-            for node in all_.nodes:
-                node.start()
-                await node.answers()
-            tasks += [asyncio.create_task(one.live(), name=one.session) for one in all_.subscribers]
-            await known(all_)
-            tasks += [asyncio.create_task(one.live(), name=one.session) for one in all_.publishers]
+        all_ = cast(Path(folder), chance, PARENTS)
+        async with playing(all_) as tasks:
             trouble = Trouble(chance, all_.nodes, all_.wires, [*all_.publishers, *all_.subscribers])
             await _play(all_, trouble, tasks, minutes, say=say)
-            return await _judged(all_, trouble, tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            for wire in all_.wires:
-                await wire.close()
-            for node in all_.nodes:
-                node.kill()
+            return await judged(all_, trouble.counts, tasks)
 
 
 async def _play(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]], minutes: float, *, say: bool) -> None:
@@ -259,7 +266,7 @@ async def _play(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]], m
     await trouble.over()
 
 
-async def _judged(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]]) -> dict[str, int]:
+async def judged(all_: Cast, faults: Mapping[str, int], tasks: list[asyncio.Task[None]]) -> dict[str, int]:
     """Wait until all is accepted and nothing is missing, or it takes too long; and a moment for what comes twice."""
     for one in all_.publishers:
         one.end = True
@@ -276,7 +283,7 @@ async def _judged(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]])
     for text in problems[:20]:
         sys.stdout.write(f"problem: {text}\n")
     return {
-        **trouble.counts,
+        **faults,
         "published": sum(one.published for one in all_.publishers),
         "accepted": sum(accepted.values()),
         "moves": sum(getattr(one, "moved", 0) for one in [*all_.publishers, *all_.subscribers]),

@@ -151,6 +151,14 @@ class Client:
         self._driver.check()
         await self._driver.connection.move(to)
 
+    async def leave_for(self, node: str) -> None:
+        """Name the next node of this client, and go on as before.
+
+        With a strategy with advertisements and a policy with prefetching, the client's advertisements are at the next
+        node before the client. A wrong hint does no harm.
+        """
+        await self._driver.leave_for(node)
+
     async def leave(self) -> None:
         """End the session, with all subscriptions and waiting events, and disconnect."""
         await self._driver.end_session()
@@ -236,6 +244,18 @@ class Client:
             type: a class; the subscription gives instances of the class instead of events.
         """
         return Subscription(Reader(self._driver, filter, since=since, id=id, keep=keep, type=type))
+
+    async def set(self, **values: object) -> None:
+        """State values for the parameters of filters: `set(budget=120)` for `price <= :budget`; None forgets a value.
+
+        All filters of the session change at once. After this call, events accepted at the node are matched by the
+        filters with the new values; an event that matches before and after the change is not lost.
+        """
+        await self._driver.set_parameters(values)
+
+    async def set_place(self, place: str | None) -> None:
+        """State the place of the session, for filters such as `location IN myloc`; see `set`."""
+        await self._driver.set_parameters({"myloc": place})
 
     def advertise(self, filter: object, *, id: str | None = None) -> Advertisement:
         """Announce the events of a filter, to be published inside an `async with` block."""

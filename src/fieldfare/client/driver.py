@@ -11,7 +11,7 @@ import logging
 import ssl as tls
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -213,6 +213,14 @@ class Driver:
         self.engine.acknowledge(item)
         self.connection.pump()
 
+    async def set_parameters(self, values: Mapping[str, object]) -> None:
+        """State values for the parameters of filters, and wait until the filters are in force at the node."""
+        self.check()
+        answer = _future()
+        self.engine.set_parameters(values, partial(_resolve, answer))
+        self.connection.pump()
+        await answer
+
     # Requests
 
     async def interest(self) -> tuple[str, ...]:
@@ -225,6 +233,14 @@ class Driver:
             await answer
             self.check()
         return self.engine.interest.texts
+
+    async def leave_for(self, node: str) -> None:
+        """Tell the node where the client goes next."""
+        self.check()
+        answer = _future()
+        self.engine.request(lambda request: f.LeaveFor(request, node), partial(_resolve, answer))
+        self.connection.pump()
+        await answer
 
     async def end_session(self) -> None:
         """Tell the node to end the session, when all published events are safe."""

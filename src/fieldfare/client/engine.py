@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+
+import msgspec
 
 from fieldfare.client.errors import Refused
 from fieldfare.client.inbox import Inbox
@@ -67,6 +69,8 @@ class Engine:
         self.interest = Interest(quench=quench)
         self.inbox = Inbox(credit, durable=self.durable)
         self.advertisements: dict[str, AdvertisementRegistration] = {}
+        self.parameters: dict[str, object] = {}
+        """values that the program has stated for the parameters of filters; None: forgotten"""
         self._dropped_in_session = 0
         """events that were dropped in the life of the session, as far as the node has said"""
         self._on_dropped = on_dropped
@@ -122,10 +126,15 @@ class Engine:
         if self.node != welcome.node:
             for subscription in self.inbox.subscriptions.values():
                 subscription.move()
+        before = self._version
         anew = self._join(welcome)
         self.inbox.resume(welcome.acknowledged, anew=anew, void_from=welcome.void_from)
         if anew:
             self._window.renumber(welcome.accepted)
+        # The node may know older values: of a replica, of the time before a power failure, or none after version 2.
+        older = anew or welcome.may_repeat or welcome.void_from or before != welcome.version
+        if self.parameters and older:
+            self._request(lambda request: self._parameters_frame(request, self.parameters), lambda _: None)
         registrations: list[Registration] = [*self.advertisements.values(), *self.inbox.subscriptions.values()]
         for registration in registrations:
             self._request_registration(registration, anew=anew or registration.pending)
@@ -320,6 +329,26 @@ class Engine:
         self.inbox.acknowledge(item)
 
     # Requests
+
+    def set_parameters(self, values: Mapping[str, object], answer: Answer) -> None:
+        """State values for the parameters of filters, all or none; None forgets a value."""
+        before = {name: self.parameters.get(name) for name in values}
+        Event(values)  # a value that no event could have is an error of the program
+
+        def answered(error: Exception | None) -> None:
+            if isinstance(error, Refused):
+                for name, value in before.items():
+                    if self.parameters[name] == values[name]:
+                        self.parameters[name] = value
+            answer(error)
+
+        self.parameters.update(values)
+        # A repeated request has the latest values: it must not bring back older ones.
+        self.request(lambda request: self._parameters_frame(request, values), answered)
+
+    def _parameters_frame(self, request: int, names: Iterable[str]) -> f.SetParameters:
+        values = Event({name: self.parameters[name] for name in names})
+        return f.SetParameters(request, msgspec.Raw(self._encode_event(values)))
 
     def watch_interest(self, answer: Answer) -> None:
         """Ask the node for the interest, now and at each change; `answer` is called once."""

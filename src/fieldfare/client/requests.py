@@ -13,15 +13,14 @@ class Requests:
 
     def __init__(self) -> None:
         self._count = 0
-        self._pending: dict[int, tuple[f.Frame | None, Answer]] = {}
-        """the frame to repeat after a broken connection, if any, and the function to call, by number"""
+        self._pending: dict[int, tuple[Callable[[int], f.Frame] | None, Answer]] = {}
+        """what makes the frame to repeat after a broken connection, if any, and the function to call, by number"""
 
     def add(self, make: Callable[[int], f.Frame], answer: Answer, *, repeat: bool) -> f.Frame:
-        """Return the frame of a new request; with `repeat`, the frame is sent again after a broken connection."""
+        """Return the frame of a new request; with `repeat`, the frame is made again after a broken connection."""
         self._count += 1
-        frame = make(self._count)
-        self._pending[self._count] = frame if repeat else None, answer
-        return frame
+        self._pending[self._count] = make if repeat else None, answer
+        return make(self._count)
 
     def resolve(self, number: int, error: Exception | None) -> None:
         """Answer a request. A number without a pending request is of an earlier connection, and has no effect."""
@@ -31,8 +30,8 @@ class Requests:
 
     def resume(self) -> list[f.Frame]:
         """Return the frames to repeat on a new connection, and forget all other requests."""
-        self._pending = {number: (frame, answer) for number, (frame, answer) in self._pending.items() if frame}
-        return [frame for frame, _ in self._pending.values() if frame is not None]
+        self._pending = {number: (make, answer) for number, (make, answer) in self._pending.items() if make}
+        return [make(number) for number, (make, _) in self._pending.items() if make is not None]
 
     def fail(self, error: Exception) -> None:
         """Answer all requests with an error."""

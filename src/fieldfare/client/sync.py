@@ -187,6 +187,14 @@ class SyncClient:
 
         return SyncSubscription(self._thread, self._thread.call(make()), timeout)
 
+    def set(self, **values: object) -> None:
+        """State values for the parameters of filters, as `Client.set`."""
+        self._thread.call(self._client.set(**values))
+
+    def set_place(self, place: str | None) -> None:
+        """State the place of the session, as `Client.set_place`."""
+        self._thread.call(self._client.set_place(place))
+
     @contextlib.contextmanager
     def advertise(self, filter: object, *, id: str | None = None) -> Iterator[Advertisement]:
         """Announce the events of a filter, to be published inside a `with` block."""
@@ -212,6 +220,10 @@ class SyncClient:
     def move(self, to: str) -> None:
         """Go to another node, at a URL, with the session."""
         self._thread.call(self._client.move(to))
+
+    def leave_for(self, node: str) -> None:
+        """Name the next node of this client, and go on as before."""
+        self._thread.call(self._client.leave_for(node))
 
     def leave(self) -> None:
         """End the session, with all subscriptions and waiting events, and disconnect."""

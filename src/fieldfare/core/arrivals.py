@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fieldfare.core import losses
+from fieldfare.core.dynamic_filters import read_dynamic
 from fieldfare.core.handover_state import Arrival, HandoverError
 from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput
-from fieldfare.core.state import NEVER, Pending, Session
+from fieldfare.core.state import Session, pending_event
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
@@ -25,7 +26,6 @@ from fieldfare.protocol.journal import (
     StoredRows,
     handed_over,
     is_handed_over,
-    replacement_key,
 )
 from fieldfare.protocol.lineage import MOST
 
@@ -114,7 +114,8 @@ class Arrivals(Mapping[str, Arrival]):
             return
         try:
             advertise = [m.Advertise(id, wire.filter_of(text)) for id, text in message.advertisements.items()]
-            subscribe = [m.Subscribe(id, wire.filter_of(text)) for id, text in message.subscriptions.items()]
+            filters = {id: wire.filter_of(text) for id, text in message.subscriptions.items()}
+            dynamic, values = read_dynamic(message)
         except ValueError as error:
             self._send(source, h.CancelHandover(name, message.ticket))
             self._refuse(name, f"{core.broker.name} cannot read a filter of the session {name}: {error}")
@@ -130,8 +131,10 @@ class Arrivals(Mapping[str, Arrival]):
         )
         self._store(name)
         core.sessions.store(name)
+        subscribe = [m.Subscribe(id, filter) for id, filter in filters.items() if id not in dynamic]
         for change in (*advertise, *subscribe):
             core.sessions.apply_change(change, name, now)
+        core.dynamic.accept(name, dynamic, filters, values, now)
         self._send(source, h.TargetReady(name, message.ticket))
 
     def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:
@@ -213,6 +216,7 @@ class Arrivals(Mapping[str, Arrival]):
         core.sessions.store(name)
         core.buffer.wake(name)
         core.replicas.mark_changed(name)
+        core.stand_ins.arrived(name, now)
         if next_request is not None:
             core.handovers.requested(name, *next_request)
 
@@ -266,8 +270,7 @@ class Arrivals(Mapping[str, Arrival]):
             if arrival is None or arrival.session is None:
                 continue
             event = entry.publisher, details.by, entry.sequence
-            key = replacement_key(entry.publisher, details.replaces)
-            pending = Pending(entry.position, tuple(ids), details.expires or NEVER, replaces=key)
+            pending = pending_event(entry.position, ids, entry.publisher, details)
             if mark == arrival.interim_mark and is_handed_over(entry):
                 arrival.session.pending[number] = pending
             elif mark == arrival.interim_mark:

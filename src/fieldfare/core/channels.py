@@ -32,6 +32,7 @@ from fieldfare.events.event import Event
 from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows, handed_over
 from fieldfare.protocol.versions import has
 from fieldfare.routing.routes import LOCAL
@@ -112,16 +113,8 @@ class Channels:
     def _send_home(self, home: str, events: Sequence[tuple[m.Forward, Origin]], now: float) -> None:
         core = self._core
         for one, origin in events:
-            details = EntryDetails(
-                one.by,
-                one.source,
-                LOCAL,
-                expires=one.expires,
-                replaces=one.replaces,
-                first=origin.first,
-                last=origin.last,
-                channel_home=home,
-            )
+            more = {"first": origin.first, "last": origin.last, "channel_home": home, **options_of(one)}
+            details = EntryDetails(one.by, one.source, LOCAL, **more)
             event = msgpack.encode(one.event)
             self._sent = core.append_entry(now, one.publisher, handed_over(one.sequence), event, details)
             core.envelopes.forward(m.Envelope(home, core.broker.name, wire.encode(one)))
@@ -143,7 +136,7 @@ class Channels:
         return message if isinstance(message, m.Forward) else None
 
     def next_number(self, by: str) -> int:
-        """Return the next number of a stream's channel; 0 if another node is the home by now: then nothing is promised."""
+        """Return the next number of a stream's channel; 0 if another node is the home by now."""
         type = c.type_of(by)
         if not self._is_home(type):
             logger.error("an event of the type %s comes here for a number: the settings of nodes differ", type)
@@ -218,15 +211,7 @@ class Channels:
         if details.channel_number and self._is_home(type):
             self.counts[type] = max(details.channel_number, self.counts.get(type, 0))
         if details.channel_home and entry.position > self._sent:
-            forward = wire.encode_forward(
-                entry.event,
-                entry.publisher,
-                handed_over(entry.sequence),
-                by=details.by,
-                source=details.source,
-                expires=details.expires,
-                replaces=details.replaces,
-            )
+            forward = wire.encode_forward(entry._replace(sequence=handed_over(entry.sequence)))
             self._unsent.append((details.channel_home, forward))
 
     def finish_restore(self) -> None:

@@ -28,19 +28,23 @@ from fieldfare.core import recovery
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channels import Channels
 from fieldfare.core.deliveries import Deliveries
+from fieldfare.core.dynamic_filters import DynamicFilters
 from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
 from fieldfare.core.inputs import Input
 from fieldfare.core.link_table import LinkTable
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
+from fieldfare.core.stand_ins import StandIns
 from fieldfare.core.state import Origin, PeerTooOld, Policy, Publication, RequestRefused, lowest_position
 from fieldfare.core.step import Step, StepBuffer
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
+from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
@@ -53,6 +57,7 @@ from fieldfare.protocol.messages import Role
 from fieldfare.protocol.versions import NEWEST, OLDEST, has, refusal
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.deduplication import EventId
+from fieldfare.routing.places import Places
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.table_routes import TableRoutes
 
@@ -75,8 +80,11 @@ class Core:
         queue: int = 1_000,
         policy: Policy = "buffer",
         replicas: int = 0,
+        places: Places = Places(),  # noqa: B008
         secure: bool = False,
         channels: ChannelMap = ChannelMap(),  # noqa: B008 - immutable
+        publishers: PublisherPolicy = SAFE,
+        proxies: tuple[str, ...] = (),
         life: str = "",
         doubtful: bool = False,
         speaks: int = NEWEST,
@@ -85,8 +93,9 @@ class Core:
         """Recover from stored rows, and from the entries of the log from `low_water(stored)` on.
 
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
-        is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. With
-        `secure`, a session is handed over only to the owner. Events of the types in `channels` are numbered. The `life`
+        is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. The
+        `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. Events of
+        the types in `channels` are numbered. The `life`
         is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
         latest, and a program without memory of its session gets a new identity.
         """
@@ -107,12 +116,14 @@ class Core:
         """Seconds by which the wall clock is ahead of the times given here, which never jump."""
         self.buffer = StepBuffer()
         self.sessions = SessionTable(self)
+        self.dynamic = DynamicFilters(self, places)
         self.deliveries = Deliveries(self)
         self.links = LinkTable(self)
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
         self.replicas = Replicas(self, replicas)
         self.handovers = Handovers(self, secure=secure)
         self.channels = Channels(self, channels)
+        self.stand_ins = StandIns(self, publishers, proxies)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
         }
@@ -210,7 +221,8 @@ class Core:
         return min([*waiting, *outgoing, *moving, self.position + 1])
 
     def tick(self, now: float) -> None:
-        """Let the broker act on the passage of time, as with repeated announcements."""
+        """Let the broker act on the passage of time, as with repeated announcements, and end stand-ins."""
+        self.stand_ins.tick(now)
         self.links.send_all(self.broker.tick(now))
 
     def expire(self, now: float, life: float) -> list[str]:
@@ -223,6 +235,12 @@ class Core:
         return ended
 
     @property
+    def wakes(self) -> float | None:
+        """The time at which a `Tick` must come; None if no work is planned."""
+        times = (self.broker.wakes, self.stand_ins.wakes)
+        return min((time for time in times if time is not None), default=None)
+
+    @property
     def unwritten(self) -> Sequence[JournalEntry]:
         """The journal entries since the last step."""
         return self.buffer.entries
@@ -230,7 +248,8 @@ class Core:
     def interest(self) -> set[Filter]:
         """Return the filters of all clients and neighbours."""
         routes, everything = self.broker.routes, parse("TRUE")
-        filters = {filter for client in self.broker.clients.all.values() for filter in client.subscriptions.values()}
+        clients = self.broker.clients.all.values()
+        filters = {one for client in clients for one in client.subscriptions.values() if not one.is_empty}
         for neighbour, link in self.links.items():
             if link.role is Role.PARENT or not isinstance(routes, TableRoutes):
                 filters.add(everything)
@@ -276,9 +295,9 @@ class Core:
             begin = one.number or known + 1
             last = begin + len(one.events) - 1
             origin = Origin(first=max(begin, known + 1), last=last)
-            by, here, expires = session.identity, self.broker.name, one.expires or 0.0
+            by, here, options = session.identity, self.broker.name, options_of(one)
             accepted += [
-                (m.Forward(event, one.session, number, by, here, expires, one.replaces), origin)
+                (m.Forward(event, one.session, number, by, here, **options), origin)
                 for number, event in enumerate(one.events, begin)
                 if number > known
             ]
@@ -319,9 +338,10 @@ class Core:
                 self.replicas.delivered(name, self.sessions[name].count, _id(forward))
             out = [(neighbour, self.links.enqueue(neighbour, self.position)) for neighbour in neighbours]
             number, after, first, last, numbered = accepted[place][1]
-            in_channel = self.channels.next_number(forward.by) if numbered else forward.channel_number
-            options = forward.expires, forward.replaces, first, last, forward.tag, in_channel
-            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, *options)
+            more: dict[str, Any] = {"first": first, "last": last, **options_of(forward)}
+            if numbered:
+                more["channel_number"] = self.channels.next_number(forward.by)
+            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, **more)
             self._log(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
 
     def append_entry(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> int:
@@ -331,8 +351,10 @@ class Core:
         return self.position
 
     def _log(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> None:
+        entries = self.buffer.entries
+        assert not entries or entries[-1].position == self.position - 1, "a position of the log is left out"
         about = publisher, sequence, event, encode_details(details)
-        self.buffer.entries.append(JournalEntry(self.position, now + self.ahead, *about))
+        entries.append(JournalEntry(self.position, now + self.ahead, *about))
 
 
 def _id(forward: m.Forward) -> EventId:

@@ -9,9 +9,9 @@ import msgspec
 
 from fieldfare.core import losses
 from fieldfare.core.handover_table import HandoverInput
-from fieldfare.core.state import NEVER, Pending, RequestRefused, Session, oldest_pending, pending_numbers
+from fieldfare.core.state import Pending, RequestRefused, Session, oldest_pending, pending_event, pending_numbers
 from fieldfare.core.state_rows import pending_row
-from fieldfare.protocol.journal import Receiver, Row, replacement_key
+from fieldfare.protocol.journal import Receiver, Row
 from fieldfare.protocol.lineage import extend
 from fieldfare.protocol.messages import Forward
 from fieldfare.routing.clients import Recipients
@@ -40,9 +40,9 @@ class Deliveries:
         that replaces others) is left to `_check_added`.
         """
         sessions, most = self._core.sessions, min(self._core.limit, self._core.queue)
-        key, expires = replacement_key(event.publisher, event.replaces), event.expires or NEVER
         receivers: list[Receiver] = []
-        pending = Pending(position, (), expires, replaces=key)
+        pending = pending_event(position, (), event.publisher, event)
+        key, expires = pending.replaces, pending.expires
         for name, ids in recipients.items():
             if ids is not pending.subscriptions:  # equal ids are one object
                 pending = Pending(position, ids, expires, replaces=key)
@@ -156,6 +156,7 @@ class Deliveries:
         if number > session.acknowledged:
             self._forget(name, session, number)
             self._core.replicas.acknowledged(name, number)
+            session.check()
 
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.acknowledged = number

@@ -38,8 +38,13 @@ class Departures(Mapping[str, Departure]):
         *,
         departed: Departed,
         position: Callable[[], int],
+        stand_in: Callable[[str, float], None],
     ) -> None:
-        """Serve the departing sessions of a node; `position` is the last position of the log."""
+        """Serve the departing sessions of a node; `position` is the last position of the log.
+
+        Before a session drops its filters here, `stand_in` may let something of them stay.
+        """
+        self._stand_in = stand_in
         self._states = states
         self._sessions = sessions
         self._envelopes = envelopes
@@ -71,8 +76,7 @@ class Departures(Mapping[str, Departure]):
             self.cancel(name)
         self._states.departures[name] = Departure(ticket, target, self._position())
         self._store(name)
-        filters = self._sessions.filters_of(name)
-        self._send(target, h.SessionDescription(name, ticket, session.identity, session.owner, *filters))
+        self._send(target, self._sessions.describe(name, ticket))
 
     def cancel(self, name: str) -> None:
         """Keep a session here, and tell the target."""
@@ -100,6 +104,7 @@ class Departures(Mapping[str, Departure]):
         with self._states.transition(name, HandoverInput.FREEZE) as next_states:
             if next_states is not IGNORED:
                 self[name].frozen = True
+                self._stand_in(name, now)
                 self._sessions.drop_filters(name, now)
 
     def next_deliveries(self, name: str, limit: int) -> list[tuple[int, Pending]]:

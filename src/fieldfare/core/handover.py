@@ -64,7 +64,11 @@ class Handovers:
         self.departed = Departed(core.buffer)
         self.arrivals = Arrivals(core, self.states)
         parts = self.states, core.sessions, core.envelopes, core.buffer
-        self.departures = Departures(*parts, departed=self.departed, position=lambda: core.position)
+
+        def stand_in(name: str, now: float) -> None:
+            core.stand_ins.departing(name, now)
+
+        self.departures = Departures(*parts, departed=self.departed, position=lambda: core.position, stand_in=stand_in)
         self.passes: dict[str, Pass] = {}
         """Passes of clients that follow their sessions to this node, by session."""
 
@@ -144,7 +148,8 @@ class Handovers:
         """Tell whether a session holds nothing of value to a client."""
         session, client = self._core.sessions[name], self._core.broker.clients.all.get(name)
         filters = client is not None and (client.subscriptions or client.advertisements)
-        return not (session.connected or session.sequence or session.count or filters)
+        stated = self._core.dynamic.values.get(name)
+        return not (session.connected or session.sequence or session.count or filters or stated)
 
     def _attach(self, name: str, fresh: str, now: float, owner: str, known: str) -> Session:
         if name not in self._core.replicas.holders:
@@ -168,6 +173,10 @@ class Handovers:
             self._core.envelopes.forward(envelope, via)
             return
         message, other = h.decode(envelope.content), envelope.origin
+        if isinstance(message, h.StandInRequest):
+            check_session(message.session)
+            self._core.stand_ins.accept(message, now)
+            return
         if isinstance(message, h.SessionOffer) or (isinstance(message, h.SessionDescription) and message.replica):
             check_session(message.session)
         given = self.input_of(message, other)

@@ -212,6 +212,7 @@ class LinkTable(dict[str, Link]):
         if number > link.acknowledged:
             link.acknowledged = number
             self.store(neighbour)
+            link.check()
 
     def _send_unnumbered(self, neighbour: str, message: m.ControlMessage) -> None:
         waiting = self._unnumbered.get(neighbour)

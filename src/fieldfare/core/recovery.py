@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from fieldfare.core import losses
-from fieldfare.core.state import NEVER, FilterKey, Pending, Session
+from fieldfare.core.state import FilterKey, Session, pending_event
 from fieldfare.core.state_rows import link_of_row, pending_of_row, session_of_row
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
@@ -28,7 +28,6 @@ from fieldfare.protocol.journal import (
     details_of,
     handed_over,
     is_handed_over,
-    replacement_key,
 )
 from fieldfare.protocol.messages import FilterUpdate
 from fieldfare.routing.routes import LOCAL
@@ -36,7 +35,16 @@ from fieldfare.routing.routes import LOCAL
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
-OF_SESSIONS: Final = ("subscriptions", "advertisements", "replayed", "copy", "kept", "departure")
+OF_SESSIONS: Final = (
+    "subscriptions",
+    "advertisements",
+    "dynamic",
+    "parameters",
+    "replayed",
+    "copy",
+    "kept",
+    "departure",
+)
 """Kinds of rows that are of no use without the row of the session."""
 OF_NEIGHBOURS: Final = ("told", "outbox")
 """Kinds of rows that are of no use without the row of the neighbour."""
@@ -51,6 +59,8 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
         core.sessions[str(name)] = session_of_row(row, core.now, doubtful=core.doubtful)
     _restore_links(core, stored.get("neighbour", {}))
     _restore_filters(core, stored)
+    core.stand_ins.restore(stored)
+    core.dynamic.restore(stored)
     losses.restore(core, stored)
     core.envelopes.restore(stored)
     core.replicas.restore(stored)
@@ -178,8 +188,7 @@ def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails) 
         if session is not None and session.mark == mark:
             session.count = max(session.count, number)
             if number > session.acknowledged and entry.position >= session.low:
-                key = replacement_key(entry.publisher, details.replaces)
-                session.pending[number] = Pending(entry.position, tuple(ids), details.expires or NEVER, replaces=key)
+                session.pending[number] = pending_event(entry.position, ids, entry.publisher, details)
                 core.deliveries.replace_earlier(name, session, number)
                 if len(session.pending) > 2 * core.limit:
                     _trim(session, core.limit)

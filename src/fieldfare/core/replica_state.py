@@ -13,7 +13,7 @@ from fieldfare.routing.deduplication import EventId
 
 
 class ReplicaHolder(msgspec.Struct):
-    """A neighbour that holds a replica, seen from the session's node. The fields are the values of its row."""
+    """A neighbour that holds a replica, seen from the session's node. All fields but the last are values of its row."""
 
     ticket: str
     subscriptions: dict[str, str]
@@ -24,6 +24,8 @@ class ReplicaHolder(msgspec.Struct):
     """Number of the last delivery that the holder may not have got by its own subscriptions."""
     sent: int = 0
     """Number of the last delivery that was sent to the holder."""
+    stated: tuple[dict[str, str], bytes] = ({}, b"")
+    """Dynamic filters and values, as last sent; a restart forgets them, and the next change sends a description."""
 
 
 class ReplicaPart(NamedTuple):

@@ -13,9 +13,10 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from fieldfare.core.dynamic_filters import read_dynamic
 from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
-from fieldfare.core.state import INTERNAL, NEVER, Pending, Session, pending_numbers
+from fieldfare.core.state import INTERNAL, Pending, Session, pending_event, pending_numbers
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
@@ -27,7 +28,6 @@ from fieldfare.protocol.journal import (
     StoredRows,
     handed_over,
     is_handed_over,
-    replacement_key,
 )
 from fieldfare.routing.deduplication import EventId
 
@@ -96,19 +96,19 @@ class Replicas:
                 self._describe(name, session)
 
     def _describe(self, name: str, session: Session) -> None:
-        subscriptions, advertisements = self._core.sessions.filters_of(name)
         holders = self.holders.setdefault(name, {})
         life, changes = self._core.broker.life, self._core.changes
         fresh = f"{self._core.broker.name}/{life}/{changes}/{self._core.position}"
         more = [one for one in sorted(self._core.links) if one not in holders][: self._count - len(holders)]
         for number, holder in enumerate([*holders, *more]):  # a holder stays one: clients know its name
-            if holder in holders and holders[holder].subscriptions == subscriptions:
+            present = self._core.sessions.describe(name, f"{fresh}+{number}", replica=True)
+            known = holders.get(holder)
+            stated = present.dynamic, present.parameters
+            if known is not None and known.subscriptions == present.subscriptions and known.stated == stated:
                 continue
-            ticket = f"{fresh}+{number}"
-            holders[holder] = ReplicaHolder(ticket, subscriptions)
+            holders[holder] = ReplicaHolder(present.ticket, present.subscriptions, stated=stated)
             self._store_holder(name, holder)
-            about = session.identity, session.owner, subscriptions, advertisements
-            self._send(holder, h.SessionDescription(name, ticket, *about, replica=True, moves=session.moves))
+            self._send(holder, present)
 
     def end(self, name: str) -> None:
         """Cancel the replicas of an ended session."""
@@ -199,7 +199,8 @@ class Replicas:
         if replica is None and name in core.handovers.arrivals:
             return
         try:
-            subscribe = {id: m.Subscribe(id, wire.filter_of(text)) for id, text in description.subscriptions.items()}
+            filters = {id: wire.filter_of(text) for id, text in description.subscriptions.items()}
+            dynamic, values = read_dynamic(description)
         except ValueError as error:
             logger.error("the session %s of %s has no copy here: a filter cannot be read: %s", name, node, error)
             return
@@ -212,7 +213,10 @@ class Replicas:
         self._store_replica(name)
         core.sessions.store(name)
         before = core.broker.clients.get(name).subscriptions
-        for message in [*subscribe.values(), *(m.Unsubscribe(id) for id in list(before) if id not in subscribe)]:
+        subscribe = [m.Subscribe(id, filter) for id, filter in filters.items() if id not in dynamic]
+        ended = [m.Unsubscribe(id) for id in before if id not in filters and id not in dynamic]
+        core.dynamic.accept(name, dynamic, filters, values, now)
+        for message in (*subscribe, *ended):
             core.sessions.apply_change(message, name, now)
         self._send(node, h.TargetReady(name, description.ticket))
 
@@ -339,8 +343,7 @@ class Replicas:
         for name, mark, number, ids in details.to:
             replica, session = self.held.get(name), self._core.sessions.get(name)
             if replica is not None and mark == replica.mark and is_handed_over(entry):
-                key = replacement_key(entry.publisher, details.replaces)
-                pending = Pending(entry.position, tuple(ids), details.expires or NEVER, replaces=key)
+                pending = pending_event(entry.position, ids, entry.publisher, details)
                 replica.carried[number] = pending, event
             elif replica is not None and mark == replica.mark:
                 replica.event_ids[number] = event

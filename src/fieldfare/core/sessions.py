@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fieldfare.core import losses
+from fieldfare.core.dynamic_filters import encode_values
 from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.state import RequestRefused, Session
-from fieldfare.core.state_rows import filter_rows, session_row
+from fieldfare.core.state_rows import filter_rows, session_row, subscription_row
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.handover import SessionDescription
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import Lineage, extend, still_valid
-from fieldfare.protocol.messages import Message
+from fieldfare.protocol.messages import Message, Send
+from fieldfare.routing.clients import Told
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
@@ -111,12 +115,18 @@ class SessionTable(dict[str, Session]):
         """End a session on the request of the client."""
         with self._core.handovers.states.transition(name, HandoverInput.LEAVE):
             self._core.handovers.cancel_departure(name)
-            self.end(name, now)
+            self._end_for_good(name, now)
+
+    def _end_for_good(self, name: str, now: float) -> None:
+        session = self.known(name)
+        self.end(name, now)
+        self._core.stand_ins.ended(name, session.identity, session.moves)
 
     def end(self, name: str, now: float) -> None:
         """Remove a session from the node, with all filters, deliveries and replicas."""
         session, step = self.known(name), self._core.buffer
         self.drop_filters(name, now)
+        self._core.dynamic.end(name)
         if session.durable:
             if session.warned:
                 step.store(Row(losses.WARNED, (name,)))
@@ -134,16 +144,26 @@ class SessionTable(dict[str, Session]):
         gone = sorted(away - moving - self._core.replicas.held.keys())
         for name in gone:
             with handovers.states.transition(name, HandoverInput.EXPIRE):
-                self.end(name, now)
+                self._end_for_good(name, now)
         return gone
 
     # Filters
 
-    def filters_of(self, name: str) -> tuple[dict[str, str], dict[str, str]]:
-        """Return the subscriptions and the advertisements of a session, as texts by id."""
-        client = self._core.broker.clients.get(name)
-        subscriptions = {id: str(filter) for id, filter in client.subscriptions.items()}
-        return subscriptions, {id: str(filter) for id, filter in client.advertisements.items()}
+    def describe(self, name: str, ticket: str, *, replica: bool = False) -> SessionDescription:
+        """Return the identity and the filters of a session for another node."""
+        core, session, client = self._core, self[name], self._core.broker.clients.get(name)
+        return SessionDescription(
+            name,
+            ticket,
+            session.identity,
+            session.owner,
+            {id: str(filter) for id, filter in client.subscriptions.items() if not filter.is_empty},
+            {id: str(filter) for id, filter in client.advertisements.items()},
+            replica,
+            session.moves if replica else 0,
+            core.dynamic.texts_of(name),
+            encode_values(core.dynamic.values.get(name, {})),
+        )
 
     def change_filters(self, message: Message, name: str, now: float) -> None:
         """Subscribe, unsubscribe, advertise or unadvertise on the request of a client."""
@@ -151,6 +171,8 @@ class SessionTable(dict[str, Session]):
             # A target of a handover has subscribed to the filters before this change, so the handover begins again.
             self._core.handovers.cancel_departure(name)
             self.apply_change(message, name, now)
+            if isinstance(message, m.Advertise | m.Unadvertise):
+                self._core.stand_ins.changed(name)
 
     def apply_change(self, message: Message, name: str, now: float) -> None:
         """Change the filters of a session, on behalf of the client, a handover or a replica."""
@@ -159,17 +181,31 @@ class SessionTable(dict[str, Session]):
         for send in sends:
             if isinstance(send.message, m.Refuse):
                 raise RequestRefused(send.message.reason)
-        core.changes += 1
-        core.replicas.mark_changed(name)
+        if isinstance(message, m.Subscribe | m.Unsubscribe):
+            core.dynamic.forget(name, message.id)
         if session.durable:
             core.buffer.store(*filter_rows(message, name))
-        core.links.send_all(sends)
+        self._changed(name, sends)
+
+    def set_subscriptions(self, name: str, changes: Mapping[str, Told], now: float) -> None:
+        """Set several subscriptions of a session at once, on behalf of its dynamic filters."""
+        core, session = self._core, self.known(name)
+        sends = core.broker.set_subscriptions(name, changes, now)
+        if session.durable:
+            core.buffer.store(*(subscription_row(name, id, told.filter) for id, told in changes.items()))
+        self._changed(name, sends)
+
+    def _changed(self, name: str, sends: list[Send]) -> None:
+        self._core.changes += 1
+        self._core.replicas.mark_changed(name)
+        self._core.links.send_all(sends)
 
     def drop_filters(self, name: str, now: float) -> None:
         """Remove all subscriptions and advertisements of a session."""
         core, client = self._core, self._core.broker.clients.all.get(name)
         for about in ("subscriptions", "advertisements") if client is not None and self[name].durable else ():
             core.buffer.store(*(Row(about, (name, id)) for id in getattr(client, about)))
+        core.dynamic.drop_filters(name)
         sends = core.broker.receive(m.Leave(), name, now)
         core.changes += 1
         core.links.send_all(sends)

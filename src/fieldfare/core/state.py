@@ -13,6 +13,8 @@ import msgspec
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
+from fieldfare.protocol.event_options import EventOptions, WithOptions
+from fieldfare.protocol.journal import replacement_key
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.protocol.messages import About, Role
 from fieldfare.protocol.versions import OLDEST
@@ -34,16 +36,13 @@ class PeerTooOld(RequestRefused):
     """A request needs what the version of a node does not have."""
 
 
-class Publication(NamedTuple):
-    """Events of a publisher, accepted together or not at all."""
+class Publication(EventOptions, frozen=True):
+    """Events of a publisher, accepted together or not at all, with the options of all of them."""
 
     session: str
     number: int
     """Sequence number of the first event; 0: the broker counts."""
     events: Sequence[Event]
-    expires: float | None = None
-    """Time after which no session gets the events."""
-    replaces: str = ""
     identity: str = ""
     """Identity of the intended session, since a later session may have the same name; empty: any."""
 
@@ -60,6 +59,14 @@ class Pending(msgspec.Struct, frozen=True):
     """Whether the event happened before the session subscribed."""
     replaces: tuple[str, str] | None = None
     """Publisher and name; a later event with the same pair replaces this one while both wait."""
+
+
+def pending_event(
+    position: int, ids: Sequence[str], publisher: str, options: WithOptions, *, replayed: bool = False
+) -> Pending:
+    """Return an event of the log as it waits for a session; the ids are those of the matching subscriptions."""
+    key = replacement_key(publisher, options.replaces)
+    return Pending(position, tuple(ids), options.expires or NEVER, replayed=replayed, replaces=key)
 
 
 class Origin(NamedTuple):
@@ -135,6 +142,12 @@ class Session(msgspec.Struct):
         """The name of the session in journal entries."""
         return self.handover_mark or self.identity
 
+    def check(self) -> None:
+        """Assert the order of the counts, and that nothing waits outside of them."""
+        assert self.acknowledged <= self.sent <= max(self.released, self.acknowledged) <= self.count, self
+        assert len(self.pending) <= self.count - self.acknowledged, self
+        assert not self.pending or self.oldest > self.acknowledged, self
+
 
 FilterKey: TypeAlias = tuple[str, ...]
 """the text of a filter, and its name if the filter has one: simple routing has many filters of one text"""
@@ -187,9 +200,16 @@ class Link(msgspec.Struct):
     already: dict[int, int] = {}
     """Numbers and positions of received events that are in the log although an earlier message is not on disk."""
     outbox: dict[int, bytes | int] = {}
-    """Messages that the neighbour lacks, by number: encoded, or the position of an event."""
+    """Messages that the neighbour lacks, by number without gaps: encoded, or the position of an event."""
     filters: dict[About, dict[FilterKey, None]] = {}
     """Filters of the neighbour, as keys; possibly more than are in force, see `LinkTable`."""
+
+    def check(self) -> None:
+        """Assert the order of the counts, and that the outbox has no gaps."""
+        assert self.acknowledged <= self.released <= self.last, self
+        assert self.written <= self.received, self
+        assert len(self.outbox) == self.last - self.acknowledged, self
+        assert not self.outbox or self.acknowledged + 1 in self.outbox, self
 
 
 def pending_numbers(session: Session, first: int, last: int) -> Iterator[int]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fieldfare.core.state import NEVER, Link, Pending, Session, oldest_pending
+from fieldfare.filters.filter import Filter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import as_lineage
@@ -108,7 +109,7 @@ def filter_rows(message: Message, name: str) -> list[Row]:
     """Return the rows that a change of a session's subscriptions or advertisements writes or deletes."""
     match message:
         case m.Subscribe(id=id, filter=filter):
-            return [Row("subscriptions", (name, id), str(filter))]
+            return [subscription_row(name, id, filter)]
         case m.Unsubscribe(id=id):
             return [Row("subscriptions", (name, id))]
         case m.Advertise(id=id, filter=filter):
@@ -116,6 +117,11 @@ def filter_rows(message: Message, name: str) -> list[Row]:
         case m.Unadvertise(id=id):
             return [Row("advertisements", (name, id))]
     return []
+
+
+def subscription_row(name: str, id: str, filter: Filter) -> Row:
+    """Return the row of a subscription; there is none for a dynamic filter that matches nothing at present."""
+    return Row("subscriptions", (name, id), None if filter.is_empty else str(filter))
 
 
 def filled(found: Sequence[Any], *defaults: Any) -> list[Any]:

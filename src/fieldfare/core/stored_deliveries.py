@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-from fieldfare.core.state import NEVER, Pending
+from fieldfare.core.state import NEVER, Pending, pending_event
 from fieldfare.events import msgpack
 from fieldfare.events.limits import EventError
+from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.handover import StoredDeliveries, StoredDelivery
 from fieldfare.protocol.journal import (
     EntryDetails,
@@ -16,7 +17,6 @@ from fieldfare.protocol.journal import (
     details_of,
     handed_over,
     is_handed_over,
-    replacement_key,
 )
 
 logger = logging.getLogger("fieldfare.node")
@@ -40,15 +40,12 @@ def readable(message: StoredDeliveries) -> list[StoredDelivery]:
 def details_for(one: StoredDelivery, session: str, mark: str) -> EntryDetails:
     """Return the journal details of a delivery from a handover message."""
     to: list[Receiver] = [(session, mark, one.number, one.subscriptions)]
-    return EntryDetails(
-        one.by, one.source, to=to, expires=one.expires, replaces=one.replaces, channel_number=one.channel_number
-    )
+    return EntryDetails(one.by, one.source, to=to, **options_of(one))
 
 
 def pending_of(one: StoredDelivery, position: int) -> Pending:
     """Return a delivery from a handover message as pending; the event is in the log at the position."""
-    key = replacement_key(one.publisher, one.replaces)
-    return Pending(position, one.subscriptions, one.expires or NEVER, replayed=one.replayed, replaces=key)
+    return pending_event(position, one.subscriptions, one.publisher, one, replayed=one.replayed)
 
 
 def stored_deliveries(
@@ -62,5 +59,14 @@ def _stored(number: int, pending: Pending, entry: JournalEntry) -> StoredDeliver
     details = details_of(entry)
     expires = 0.0 if pending.expires == NEVER else pending.expires
     sequence = handed_over(entry.sequence) if is_handed_over(entry) else entry.sequence
-    about = entry.publisher, sequence, details.by, details.source, details.replaces, entry.event
-    return StoredDelivery(number, pending.subscriptions, expires, *about, pending.replayed, details.channel_number)
+    return StoredDelivery(
+        number=number,
+        subscriptions=pending.subscriptions,
+        publisher=entry.publisher,
+        sequence=sequence,
+        by=details.by,
+        source=details.source,
+        event=entry.event,
+        replayed=pending.replayed,
+        **{**options_of(details, StoredDelivery), "expires": expires},
+    )

@@ -1,31 +1,23 @@
-"""Places, and filters that depend on the client's place: `location IN myloc`.
+"""`World`: the meaning of filters such as `location IN myloc` where each broker widens them by its hops.
 
-A *movement graph* has an edge between places that are a step apart; no client moves faster. So from a former place
-follow the possible places now (`ploc`), and a broker farther away, which learns of a move later, subscribes to a few
-more places. The `Reach` is the number of steps by which a client may be ahead of the knowledge of a broker, by its
-hops.
-
-Places are only an example. Any client state that changes in steps will do, with a function from the state to a filter:
-*dynamic filters*, such as "items within my remaining budget".
+From a former place follow the possible places now (`routing.places`), and a broker farther away, which learns of a move
+later, subscribes to more places. The `Reach` is the number of steps by which a client may be ahead of the knowledge of
+a broker, by its hops. Running nodes have one width for all hops: `Places`.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
-from fieldfare.filters import EVERYTHING, NOTHING, FilterSyntaxError, FilterTooComplex, parse
+from fieldfare.filters import EVERYTHING, FilterTooComplex
+from fieldfare.filters.dynamic import MYLOC, DynamicFilter
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.literals import literal
+from fieldfare.routing.places import Graph, ploc
 
-Graph: TypeAlias = Mapping[str, Collection[str]]
-"""for each place the places a step away; to remain at a place is always possible"""
 Reach: TypeAlias = Callable[[int], int | None]
 """by hops: the number of steps by which a client may be ahead; None: the client may be anywhere"""
 MyLoc: TypeAlias = Callable[[str], Collection[str]]
@@ -33,31 +25,7 @@ MyLoc: TypeAlias = Callable[[str], Collection[str]]
 Fill: TypeAlias = Callable[[str, str], Filter]
 """returns the filter of a template for a client at a place"""
 
-_MARKED: Final = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")|\bIN\s+myloc(?![\w.])""", re.IGNORECASE)
-"""a quoted piece, which is copied, or the marker"""
 _KEPT: Final = 10_000
-
-
-def ploc(graph: Graph, place: str, steps: int | None) -> frozenset[str]:
-    """Return the possible places of a client that was at a place some steps ago.
-
-    >>> square = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
-    >>> ["".join(sorted(ploc(square, "a", steps))) for steps in (0, 1, 2)]
-    ['a', 'abc', 'abcd']
-    """
-    if place not in graph:
-        raise ValueError(f"there is no place {place!r}")
-    if steps is None:
-        return frozenset(graph)
-    far, queue = {place: 0}, deque([place])
-    while queue:
-        here = queue.popleft()
-        if far[here] < steps:
-            for other in graph[here]:
-                if other not in far:
-                    far[other] = far[here] + 1
-                    queue.append(other)
-    return frozenset(far)
 
 
 def exactly(place: str) -> Collection[str]:
@@ -70,48 +38,13 @@ def within(graph: Graph, steps: int) -> MyLoc:
     return lambda place: ploc(graph, place, steps)
 
 
-class Template(NamedTuple):
-    """A filter text with places left open."""
+def by_myloc(myloc: MyLoc = exactly) -> Fill:
+    """Return a `Fill` for templates with `myloc` in the text.
 
-    pieces: tuple[str, ...]
-    """the text between the markers"""
-
-    def at(self, places: Iterable[str]) -> Filter:
-        """Return the filter for some places."""
-        listed = ", ".join(map(literal, sorted(places)))
-        if not listed:
-            raise ValueError("one is always somewhere: a filter needs a place")
-        return _parsed(f"IN ({listed})".join(self.pieces))
-
-
-def _parsed(text: str) -> Filter:
-    """Parse a text that may be valid only at other places; here such a text matches nothing."""
-    try:
-        return parse(text)
-    except FilterSyntaxError:
-        with suppress(FilterSyntaxError):
-            if parse(f"NOT ({text})").is_full:
-                return NOTHING
-        raise
-
-
-def located(text: str) -> Template:
-    """Read a filter text that may contain `field IN myloc`.
-
-    >>> str(located("service = 'parking' AND location IN myloc").at(["a", "b"]))
+    >>> str(by_myloc(within({"a": "b", "b": "a"}, 1))("service = 'parking' AND location IN myloc", "a"))
     "location IN ('a', 'b') AND service = 'parking'"
     """
-    pieces, start = [], 0
-    for found in _MARKED.finditer(text):
-        if found[1] is None:
-            pieces.append(text[start : found.start()])
-            start = found.end()
-    return Template((*pieces, text[start:]))
-
-
-def by_myloc(myloc: MyLoc = exactly) -> Fill:
-    """Return a `Fill` for templates with `myloc` in the text."""
-    return lambda text, place: located(text).at(myloc(place))
+    return lambda text, place: DynamicFilter(text).fill({MYLOC: tuple(myloc(place))})
 
 
 def reach(there: Sequence[float], back: Sequence[float], residence: float) -> Reach:

@@ -24,5 +24,5 @@ class Context(NamedTuple):
     async def publish(self, events: list[Event], ttl: float | None = None, replaces: str = "") -> int:
         """Publish events without sequence numbers, all or none; after the call all are on disk."""
         await self.node.wait_for_capacity()
-        expires = None if ttl is None else self.node.clock() + ttl
-        return await self.node.publish(Publication(HTTP, 0, events, expires, replaces))
+        expires = 0.0 if ttl is None else self.node.clock() + ttl
+        return await self.node.publish(Publication(HTTP, 0, events, expires=expires, replaces=replaces))

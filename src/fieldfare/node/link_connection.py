@@ -34,7 +34,7 @@ from fieldfare.node.link_checks import LinkError, check_cycle, check_hello, chec
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.sockets import Socket
 from fieldfare.protocol import link_frames, wire
-from fieldfare.protocol.journal import JournalEntry, details_of
+from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.lineage import extend
 from fieldfare.protocol.link_frames import (
     AnyLinkFrame,
@@ -323,18 +323,7 @@ class LinkConnection:
             logger.error("%s misses event %d, which the log no longer has", self.neighbour, position)
             return wire.NOTHING
         self.counters.events_out += 1
-        details = details_of(entry)
-        return wire.encode_forward(
-            entry.event,
-            entry.publisher,
-            entry.sequence,
-            by=details.by,
-            source=details.source,
-            expires=details.expires,
-            replaces=details.replaces,
-            tag=details.tag,
-            channel_number=details.channel_number,
-        )
+        return wire.encode_forward(entry)
 
     # Receiving
 

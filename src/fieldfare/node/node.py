@@ -1,8 +1,9 @@
 """`Node`: a running core. A single task makes all changes to the core, in order.
 
-Other tasks `submit` inputs for the core and get futures. The writer task takes all waiting inputs, gives them to the
-core, writes the resulting step at once (*group commit*), and then resolves the futures and wakes the connections
-with something to send. While the task writes, more inputs are submitted: the higher the load, the larger the groups.
+Other tasks `submit` inputs for the core and get futures, or give a function that hears the answer, which is cheaper.
+The writer task takes waiting inputs, gives them to the core, writes the resulting step at once (*group commit*), and
+then gives the answers and wakes the connections with something to send. While the task writes, more inputs are
+submitted: the higher the load, the larger the groups, up to a limit that keeps the waiting of the first event short.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -30,10 +32,14 @@ from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.lineage import life_of
 
 T = TypeVar("T")
-Waiting: TypeAlias = "tuple[Input | Publication, asyncio.Future[Any]]"
+Answered: TypeAlias = Callable[[Any], None]
+"""Function that hears the answer to an input: the result, or the exception of an input without effect."""
+Waiting: TypeAlias = "tuple[Input | Publication, Answered]"
 
-GROUP: Final = 4000
-"""Largest number of events in one step."""
+GROUP: Final = 256
+"""Largest number of events in one step: their receivers wait for the last of them, and larger groups save nothing."""
+SYNC_GROUP: Final = 4000
+"""The same for a log on a disk that must confirm each write: there a larger group saves much."""
 BACKLOG: Final = 20_000
 """Number of events that may wait for a step; beyond that, publishers have to wait."""
 CHECKPOINT: Final = 60.0
@@ -53,6 +59,19 @@ class Closer(Protocol):
 
 class NodeStopped(RuntimeError):
     """The node has stopped, so the job was not done, or the outcome is unknown."""
+
+
+def _resolve(future: asyncio.Future[Any], answer: Any) -> None:
+    if future.done():
+        return  # cancelled: nobody waits for the answer any more
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+    else:
+        future.set_result(answer)
+
+
+def _ignore(_: Any) -> None:
+    pass
 
 
 def _steady(begin: float, ticking: Callable[[], float]) -> Callable[[], float]:
@@ -118,28 +137,29 @@ class Node:
     def submit(self, what: Callable[[Core, float], T]) -> asyncio.Future[T]:
         """Give an input to the core; the future has the answer when the effects are on disk."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        if self.failure.done() or self._ending:
-            future.set_exception(NodeStopped(f"{self.name} has stopped"))
-            return future
-        self._waiting.append((what, future))
-        self._work.set()
+        self.submit_then(what, partial(_resolve, future))
         return future
 
     def submit_detached(self, what: Input) -> None:
         """Give an input to the core without waiting; a stopping node may skip the input."""
-        self.submit(what).add_done_callback(lambda future: future.cancelled() or future.exception())
+        self.submit_then(what, _ignore)
+
+    def submit_then(self, what: Input | Publication, answered: Answered) -> None:
+        """Give an input to the core; `answered` hears the answer when the effects are on disk, and must not fail."""
+        if self.failure.done() or self._ending:
+            answered(NodeStopped(f"{self.name} has stopped"))
+            return
+        self._waiting.append((what, answered))
+        if isinstance(what, Publication):
+            self._backlog += len(what.events)
+            if self._backlog > BACKLOG:
+                self._capacity.clear()
+        self._work.set()
 
     def publish(self, publication: Publication) -> asyncio.Future[int]:
         """Publish events; the future has the sequence number of the last accepted event, or `RequestRefused`."""
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-        if self.failure.done() or self._ending:
-            future.set_exception(NodeStopped(f"{self.name} has stopped"))
-            return future
-        self._waiting.append((publication, future))
-        self._backlog += len(publication.events)
-        if self._backlog > BACKLOG:
-            self._capacity.clear()
-        self._work.set()
+        self.submit_then(publication, partial(_resolve, future))
         return future
 
     async def wait_for_capacity(self) -> None:
@@ -220,13 +240,18 @@ class Node:
                 await asyncio.sleep(0)  # let other tasks have a turn
 
     def _next_group(self) -> list[Waiting]:
-        group = []
-        events = 0
-        while self._waiting and events < GROUP:
-            group.append(self._waiting.popleft())
+        group, waiting = [], self._waiting
+        most = SYNC_GROUP if self.storage.sync else GROUP
+        events = others = 0
+        while waiting and events + others < most:
+            group.append(waiting.popleft())
             what = group[-1][0]
-            events += len(what.events) if isinstance(what, Publication) else 1
-        self._backlog -= sum(len(what.events) for what, _ in group if isinstance(what, Publication))
+            if isinstance(what, Publication):
+                events += len(what.events)
+            else:
+                others += 1
+        self.counters.events_in += events
+        self._backlog -= events
         if self._backlog <= BACKLOG // 2:
             self._capacity.set()
         return group
@@ -243,13 +268,11 @@ class Node:
             self._fail(error, group)
             return
         self.core.release(step)
-        for (_, future), answer in zip(group, step.answers, strict=True):
-            if future.done():
-                continue  # cancelled: nobody waits for the answer any more
-            if isinstance(answer, Exception):
-                future.set_exception(answer)
-            else:
-                future.set_result(answer)
+        for (_, answered), answer in zip(group, step.answers, strict=True):
+            try:
+                answered(answer)
+            except Exception:
+                logger.exception("an answer could not be given")
         self._notify(step)
 
     def _notify(self, step: Step) -> None:
@@ -274,9 +297,8 @@ class Node:
         logger.critical("%s cannot write, and stops: %s", self.name, error, exc_info=error)
         self.ready = False
         self._capacity.set()
-        for _, future in (*group, *self._waiting):
-            if not future.done():
-                future.set_exception(NodeStopped(f"{self.name} cannot write: {error}"))
+        for _, answered in (*group, *self._waiting):
+            answered(NodeStopped(f"{self.name} cannot write: {error}"))
         if not self.failure.done():
             self.failure.set_exception(error)
 
@@ -284,7 +306,6 @@ class Node:
         now = self.steady()
         began = time.perf_counter()
         step = self.core.step([what for what, _ in group], now, self.clock() - now)
-        self.counters.events_in += sum(len(what.events) for what, _ in group if isinstance(what, Publication))
         self.counters.busy += time.perf_counter() - began
         return step
 
@@ -293,7 +314,7 @@ class Node:
     async def _tick(self) -> None:
         """Wake the broker at the requested times; some strategies never ask."""
         while True:
-            wakes = self.core.broker.wakes
+            wakes = self.core.wakes
             await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.steady())))
             if wakes is not None and self.steady() >= wakes:
                 await self.submit(Tick())

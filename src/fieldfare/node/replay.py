@@ -15,13 +15,14 @@ from datetime import UTC, datetime
 from typing import Final
 
 from fieldfare.core.core import Core
-from fieldfare.core.state import NEVER, Pending, RequestRefused
+from fieldfare.core.inputs import Input
+from fieldfare.core.state import NEVER, Pending, RequestRefused, pending_event
 from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
 from fieldfare.node.node import Node
 from fieldfare.node.storage.storage import EventLog
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over, replacement_key
+from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over
 from fieldfare.protocol.lineage import Lineage, still_valid
 
 FEW: Final = 500
@@ -40,8 +41,9 @@ async def subscribe(
     life: str = "",
     complete: bool = False,
     identity: str = "",
+    change: Input | None = None,
 ) -> int:
-    """Subscribe a session to a filter, from a position or a time on.
+    """Subscribe a session to a filter, from a position or a time on; `change` subscribes in another way.
 
     With `complete`, replaced and expired events count too, as far as the log reaches. Return the position where the
     log begins if `since` asks for older events, which are gone; else 0.
@@ -65,7 +67,10 @@ async def subscribe(
         core.sessions.check_identity(session, identity)
         found.add(matching(log.read(begin, log.last), filter))
         found.add(matching(core.unwritten, filter))  # events of the same step, which are not in the log yet
-        core.sessions.change_filters(m.Subscribe(id, filter), session, now)
+        if change is None:
+            core.sessions.change_filters(m.Subscribe(id, filter), session, now)
+        else:
+            change(core, now)
         core.deliveries.replay(session, found.waiting(now + core.ahead))
 
     await node.submit(begin_now)
@@ -88,11 +93,9 @@ class FoundEvents:
                 self._last[entry.position] = Pending(entry.position, self._ids, NEVER)
                 continue
             details = details_of(entry)
-            name = replacement_key(entry.publisher, details.replaces)
-            self._last.pop(name, None)  # else the new event would stand at the old place of the key
-            self._last[name or entry.position] = Pending(
-                entry.position, self._ids, details.expires or NEVER, replaces=name
-            )
+            pending = pending_event(entry.position, self._ids, entry.publisher, details)
+            self._last.pop(pending.replaces, None)  # else the new event would stand at the old place of the key
+            self._last[pending.replaces or entry.position] = pending
 
     def waiting(self, now: float) -> list[Pending]:
         """Return the unexpired events; an expired event has replaced others all the same."""

@@ -10,16 +10,16 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
-from fieldfare.core.inputs import Acknowledge, ChangeFilters, Input, Leave
+from fieldfare.core.inputs import Acknowledge, ChangeFilters, ExpectMove, Input, Leave
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
-from fieldfare.node import replay, security
+from fieldfare.node import parameters, replay, security
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.security import AccessDenied, Principal
-from fieldfare.node.security.filter_admission import admitted, permitted
+from fieldfare.node.security.filter_admission import admitted, filling, permitted
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.codec import JSON_CODEC, Codec
@@ -58,6 +58,8 @@ class Requests:
         self._interests = interests
         self._codec = codec
         self._name, self._identity, self._principal = client
+        fill = filling(self._principal, node.config.limits)
+        self._parameters = parameters.Parameters(node, self._name, self._identity, fill)
         self._reply = reply
         self._accepted = accepted
         self._stopped = stopped
@@ -72,6 +74,8 @@ class Requests:
                 self._submit(Acknowledge(self._name, number, self._identity), 0, silent=True)
             case f.Subscribe(request=request):
                 await self._subscribe(frame, request)
+            case f.SetParameters(request=request):
+                await self._set_parameters(frame, request)
             case f.Unsubscribe(request=request, id=id):
                 self._change(m.Unsubscribe(id), request)
             case f.Advertise(request=request, id=id):
@@ -89,6 +93,8 @@ class Requests:
                 self._change(m.Unadvertise(id), request)
             case f.WatchInterest(request=request):
                 self._watch_interest(request)
+            case f.LeaveFor(request=request, node=node):
+                self._submit(ExpectMove(self._name, node, self._identity), request)
             case f.Leave(request=request):
                 self._submit(Leave(self._name, self._identity), request)
             case f.Hello():
@@ -137,8 +143,9 @@ class Requests:
         except ValueError as error:
             self.refuse(error, 0, number)
             return
-        expires = None if frame.ttl is None else node.clock() + frame.ttl
-        future = node.publish(Publication(self._name, number, events, expires, frame.replaces, self._identity))
+        expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
+        what = Publication(self._name, number, events, self._identity, expires=expires, replaces=frame.replaces)
+        future = node.publish(what)
         future.add_done_callback(lambda done: self._published(done, number))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:
@@ -185,6 +192,10 @@ class Requests:
             _check_id(frame.id)
             permitted(self._principal, "subscribe")
             self._check_count("subscriptions", frame.id)
+            dynamic = await parameters.read(frame.filter, node)
+            if dynamic is not None:
+                self._reply(f.Done(request, await self._parameters.subscribe(frame, dynamic)))
+                return
             wanted = security.subscribable(self._principal, await admitted(frame.filter, node.config.limits))
             if frame.since is None:
                 self._change(m.Subscribe(frame.id, wanted), request)
@@ -200,6 +211,13 @@ class Requests:
                     identity=self._identity,
                 )
                 self._reply(f.Done(request, gone))
+        except ValueError as error:
+            self.refuse(error, request)
+
+    async def _set_parameters(self, frame: f.SetParameters, request: int) -> None:
+        try:
+            permitted(self._principal, "subscribe")
+            self._submit(await self._parameters.set(self._codec.event(bytes(frame.values))), request)
         except ValueError as error:
             self.refuse(error, request)
 

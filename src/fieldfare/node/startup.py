@@ -16,6 +16,7 @@ from fieldfare.core.channel_map import ChannelMap, resolve
 from fieldfare.core.core import Core
 from fieldfare.node import machine
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
+from fieldfare.node.config.movement_graph import places_of
 from fieldfare.node.storage import private
 from fieldfare.node.storage.rows import StoreError
 from fieldfare.node.storage.storage import Storage
@@ -77,7 +78,10 @@ def recovered_core(
         policy=config.sessions.policy,
         replicas=config.sessions.replicas,
         channels=channel_map(config),
+        places=places_of(config.places),
         secure=config.security is not None,
+        publishers=config.mobility.policy,
+        proxies=config.mobility.proxies,
         life=secrets.token_hex(6),
         doubtful=_may_be_a_copy(config, storage, stored),
         speaks=config.speaks,

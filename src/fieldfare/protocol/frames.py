@@ -73,7 +73,8 @@ class Subscribe(Frame, frozen=True):
     request: int
     id: str
     filter: Any
-    """A text, or a document of CloudEvents' subscriptions."""
+    """A text, or a document of CloudEvents' subscriptions. A text may have parameters: `price <= :budget`,
+    `location IN myloc`."""
     since: int | float | str | None = None
     """Also earlier events: from a position (a whole number), or a time (seconds since 1970, or RFC 3339) on."""
     life: str = ""
@@ -104,6 +105,18 @@ class Unadvertise(Frame, frozen=True):
     id: str
 
 
+class SetParameters(Frame, frozen=True):
+    """Values of parameters, for the filters of all subscriptions of the session; see `Subscribe.filter`.
+
+    All of the values change at once, or none. A node of version 2 has no parameters: the client library refuses the
+    request, and a session that moves to such a node keeps the filters with the last values.
+    """
+
+    request: int
+    values: msgspec.Raw
+    """An event, with a field for each changed parameter; null forgets a value. The place is the value of `myloc`."""
+
+
 class Acknowledge(Frame, frozen=True):
     """Acknowledgement of all deliveries up to a number."""
 
@@ -126,6 +139,17 @@ class Leave(Frame, frozen=True):
     """Request to end the session, with all subscriptions and waiting events."""
 
     request: int
+
+
+class LeaveFor(Frame, frozen=True):
+    """The client will go to another node: some publisher policies let the advertisements be there first.
+
+    With an older node the client library refuses the request.
+    """
+
+    request: int
+    node: str
+    """Name of the other node."""
 
 
 # From nodes
@@ -250,6 +274,17 @@ class Bye(Frame, frozen=True):
 
 
 FromClient: TypeAlias = (
-    Hello | Publish | Subscribe | Unsubscribe | Advertise | Unadvertise | Acknowledge | Credit | WatchInterest | Leave
+    Hello
+    | Publish
+    | Subscribe
+    | Unsubscribe
+    | SetParameters
+    | Advertise
+    | Unadvertise
+    | Acknowledge
+    | Credit
+    | WatchInterest
+    | Leave
+    | LeaveFor
 )
 FromNode: TypeAlias = Welcome | Waiting | Accepted | Done | Refused | Deliveries | Interest | Bye

@@ -14,6 +14,7 @@ import msgspec
 
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
+from fieldfare.protocol.event_options import EventOptions
 
 About: TypeAlias = Literal["subscriptions", "advertisements"]
 
@@ -119,8 +120,8 @@ class Disconnect(Message, frozen=True):
     """The link to a neighbour is down, planned or not. Sent by the host of the broker."""
 
 
-class Forward(Message, frozen=True):
-    """An event under way between brokers."""
+class Forward(Message, EventOptions, frozen=True):
+    """An event on its way, with its identity and its options: the record that core, routing and links share."""
 
     event: Event
     publisher: str
@@ -129,14 +130,6 @@ class Forward(Message, frozen=True):
     """Broker that counted, if the publisher did not."""
     source: str = ""
     """Broker where the event was published."""
-    expires: float = 0.0
-    """Time after which no subscriber is to get the event; 0: never."""
-    replaces: str = ""
-    """Events of a publisher with the same name replace each other while they wait for a subscriber."""
-    tag: bytes = b""
-    """Tag by which brokers on the way route without looking at the event; see `routing.prefix`."""
-    channel_number: int = 0
-    """Number of the event in the channel of its type; 0: none, or none yet."""
 
 
 class FilterUpdate(Message, frozen=True):

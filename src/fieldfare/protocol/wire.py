@@ -20,6 +20,8 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import versions
+from fieldfare.protocol.event_options import options_of
+from fieldfare.protocol.journal import JournalEntry, details_of
 from fieldfare.protocol.messages import Message
 from fieldfare.protocol.overlay_messages import OverlayMessage
 
@@ -97,23 +99,11 @@ def for_version(data: bytes, version: int) -> bytes:
     return NOTHING
 
 
-def encode_forward(
-    event: bytes,
-    publisher: str,
-    sequence: int,
-    *,
-    by: str,
-    source: str,
-    expires: float,
-    replaces: str,
-    tag: bytes = b"",
-    channel_number: int = 0,
-) -> bytes:
-    """Return a `Forward` as MessagePack, from an encoded event: events are encoded once in a node."""
-    forward = {"is": "Forward", "event": event, "publisher": publisher, "sequence": sequence}
-    rest = {"by": by, "source": source, "expires": expires, "replaces": replaces, "tag": tag}
-    channel = {"channel_number": channel_number} if channel_number else {}
-    return msgspec.msgpack.encode({**forward, **rest, **channel})
+def encode_forward(entry: JournalEntry) -> bytes:
+    """Return the `Forward` of a journal entry as MessagePack; the event stays encoded."""
+    details = details_of(entry)
+    forward = {"is": "Forward", "event": entry.event, "publisher": entry.publisher, "sequence": entry.sequence}
+    return msgspec.msgpack.encode({**forward, "by": details.by, "source": details.source, **options_of(details)})
 
 
 def to_wire(value: object) -> object:

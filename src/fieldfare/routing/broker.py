@@ -8,7 +8,7 @@ share: clients, events, duplicates.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import msgspec
@@ -19,7 +19,7 @@ from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.messages import About, FilterUpdate, Message, Send
 from fieldfare.protocol.overlay_messages import OverlayMessage
-from fieldfare.routing.clients import Client, Clients, Recipients
+from fieldfare.routing.clients import Client, Clients, Recipients, Told
 from fieldfare.routing.deduplication import Deduplication
 from fieldfare.routing.routes import LOCAL, Outgoing, ProtocolError
 from fieldfare.routing.strategies import COVERING, Strategy
@@ -49,7 +49,7 @@ class Routed(NamedTuple):
 
 
 class ForwardCounts(msgspec.Struct):
-    """The events that a neighbour has forwarded to a broker, each counted once."""
+    """The events of a neighbour, each counted once."""
 
     wanted: int = 0
     unwanted: int = 0
@@ -182,6 +182,16 @@ class Broker:
                 return [Send(sender, m.Refuse(problem, id))]
         return self._apply_local([self.clients.set(about, sender, id, filter)], now)
 
+    def set_subscriptions(self, client: str, changes: Mapping[str, Told], now: float) -> list[Send]:
+        """Set several subscriptions of a client at once; neighbours hear of the change in one update.
+
+        A subscription may be told wider than it is, and may match nothing for the present.
+        """
+        for told in changes.values():
+            if problem := "" if told.filter.is_empty else _problem(told.filter):
+                raise ProtocolError(problem)
+        return self._apply_local([self.clients.set_subscriptions(client, changes)], now)
+
     def _leave(self, message: m.Leave, sender: str, now: float) -> list[Send]:
         return self._apply_local(self.clients.leave(sender), now)
 
@@ -244,7 +254,7 @@ class Broker:
         return routed
 
     def _note_forwards(self, neighbour: str, routed: Sequence[Routed]) -> None:
-        """Count the events of a neighbour, and those in vain: for no client here, and for no other neighbour."""
+        """Count the events of a neighbour, and the events in vain: for no client here, and for no other neighbour."""
         unwanted = [one.event.event for one in routed if not one.clients and not one.neighbours]
         counts = self.forwards.setdefault(neighbour, ForwardCounts())
         counts.wanted += len(routed) - len(unwanted)

@@ -2,13 +2,16 @@
 
 Other brokers learn filters, not subscriptions: each change returns the `FilterUpdate` of the filters of all clients
 together, which is often empty.
+
+A subscription may be told *wider* than it is: neighbours then hear of the wider filter, which changes less often, and
+the clients' own broker alone is exact.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -18,7 +21,7 @@ from fieldfare.protocol.messages import About, FilterUpdate
 from fieldfare.tables.shared_index import Entries, Entry, Part, SharedIndex
 
 Recipients: TypeAlias = Mapping[str, tuple[str, ...]]
-"""clients of an event, each with the ids of the matching subscriptions; events share the mapping, equal ids a tuple"""
+"""clients of an event, each with the ids of the matching subscriptions; events share the mapping, clients the tuple"""
 
 MOST: Final = 50_000
 """number of clients and filters, about, in the answers that `Clients` remembers"""
@@ -29,6 +32,18 @@ class Client(msgspec.Struct):
 
     subscriptions: dict[str, Filter] = {}
     advertisements: dict[str, Filter] = {}
+
+
+class Told(NamedTuple):
+    """A subscription, and the filter for neighbours; an empty filter is neither matched nor told."""
+
+    filter: Filter
+    wider: Filter | None = None
+    """A filter that covers the first; None: the same."""
+
+    def matches_as(self, other: Told | None) -> bool:
+        """Tell whether the same entry of the index serves another subscription of the same id."""
+        return other is not None and self.filter == other.filter and (self.wider is None) == (other.wider is None)
 
 
 class Clients:
@@ -43,6 +58,11 @@ class Clients:
         self._named = named
         self._subscribers: Part[dict[tuple[str, str], None]] = (SharedIndex() if index is None else index).part()
         """the client and subscription id of each subscriber of a filter"""
+        self._widened: Part[dict[tuple[str, str], None]] = self._subscribers.shared.part()
+        """the same for the filters of which neighbours hear only wider ones"""
+        self._wider: Counter[Filter] = Counter()
+        """how many subscriptions are told as each wider filter"""
+        self._wider_of: dict[tuple[str, str], Filter] = {}
         self._advertisers: Counter[Filter] = Counter()
         self._answers: dict[tuple[Entry, ...], Recipients] = {}
         """recipients by the matching filters: many events match the same filters"""
@@ -57,18 +77,35 @@ class Clients:
         if filter is None and client not in self.all:
             return FilterUpdate(about=about)
         kept: dict[str, Filter] = getattr(self.get(client), about)
-        old = kept.pop(id, None)
+        key, old = (client, id), kept.pop(id, None)
+        wider = self._wider_of.pop(key, None) if about == "subscriptions" else None
         if filter is not None:
             kept[id] = filter
-        if old == filter:
+        if old == filter and wider is None:
             return FilterUpdate(about=about)
         if about == "advertisements":
             return FilterUpdate(self._count(filter, +1), self._count(old, -1), about)
         self._forget_answers()
         # first the new filter, then the old, so that there is no gap
-        added = () if filter is None else self._subscribe((client, id), filter)
-        removed = () if old is None else self._unsubscribe((client, id), old)
+        new = None if filter is None else Told(filter)
+        before = None if old is None else Told(old, wider)
+        added = () if new is None else self._begin(key, new, before)
+        removed = () if before is None else self._end(key, before, new)
         return FilterUpdate(added, removed, about)
+
+    def set_subscriptions(self, client: str, changes: Mapping[str, Told]) -> FilterUpdate:
+        """Set several subscriptions at once: all new filters are in force before any old filter ends."""
+        self._forget_answers()
+        kept = self.get(client).subscriptions
+        before = {id: Told(kept[id], self._wider_of.pop((client, id), None)) for id in changes if id in kept}
+        added: list[Filter] = []
+        removed: list[Filter] = []
+        for id, told in changes.items():
+            kept[id] = told.filter
+            added += self._begin((client, id), told, before.get(id))
+        for id, old in before.items():
+            removed += self._end((client, id), old, changes[id])
+        return FilterUpdate(tuple(added), tuple(removed))
 
     def leave(self, client: str) -> list[FilterUpdate]:
         """Forget a client and return the changes of the filters of all clients together."""
@@ -99,40 +136,74 @@ class Clients:
             self._answers, self._room = {}, MOST
 
     def _find(self, matched: Entries) -> Recipients:
-        found: dict[str, list[str]] = {}
-        for subscribers in self._subscribers.select(matched):
-            for client, id in subscribers:
-                if client in found:
-                    found[client].append(id)
-                else:
-                    found[client] = [id]
-        once: dict[tuple[str, ...], tuple[str, ...]] = {}
-        return {client: once.setdefault(tuple(ids), tuple(ids)) for client, ids in found.items()}
+        found: dict[str, tuple[str, ...]] = {}
+        ids = ("",)
+        for part in (self._subscribers, self._widened) if self._wider_of else (self._subscribers,):
+            for subscribers in part.select(matched):
+                for client, id in subscribers:
+                    if client in found:
+                        found[client] += (id,)
+                        continue
+                    if id != ids[0]:
+                        ids = (id,)
+                    found[client] = ids
+        return found
 
     def may_publish(self, client: str, event: Mapping[str, object]) -> bool:
         """Tell whether an advertisement of the client matches the event."""
         return any(filter.matches(event) for filter in self.all.get(client, Client()).advertisements.values())
 
-    def _subscribe(self, id: tuple[str, str], filter: Filter) -> tuple[Filter, ...]:
-        """Add a subscriber of a filter; return the filter if the subscriber is its first."""
-        sent = self._sent(id, filter)
-        subscribers = self._subscribers.find(sent)
+    def _begin(self, id: tuple[str, str], new: Told, old: Told | None) -> tuple[Filter, ...]:
+        """Let a subscription begin; return the filter for neighbours, if new."""
+        fresh = not (new.filter.is_empty or new.matches_as(old)) and self._enter(id, new)
+        if new.wider is None:
+            sent = self._sent(id, new.filter)
+            return (sent,) if fresh and sent not in self._wider else ()
+        self._wider_of[id] = new.wider
+        sent = self._sent(id, new.wider)
+        if new.wider.is_empty:
+            return ()
+        self._wider[sent] += 1
+        return (sent,) if self._wider[sent] == 1 and self._subscribers.find(sent) is None else ()
+
+    def _end(self, id: tuple[str, str], old: Told, new: Told | None) -> tuple[Filter, ...]:
+        """Let a subscription end; return the filter for neighbours, if no longer in use."""
+        last = not (old.filter.is_empty or old.matches_as(new)) and self._exit(id, old)
+        if old.wider is None:
+            sent = self._sent(id, old.filter)
+            return (sent,) if last and sent not in self._wider else ()
+        sent = self._sent(id, old.wider)
+        if old.wider.is_empty:
+            return ()
+        self._wider[sent] -= 1
+        if self._wider[sent]:
+            return ()
+        del self._wider[sent]
+        return (sent,) if self._subscribers.find(sent) is None else ()
+
+    def _enter(self, id: tuple[str, str], new: Told) -> bool:
+        """Add a subscriber of a filter; return True for the first subscriber."""
+        sent, part = self._sent(id, new.filter), self._part_of(new)
+        subscribers = part.find(sent)
         if subscribers is not None:
             subscribers[id] = None
-            return ()
-        self._subscribers.add({id: None}, sent)
-        return (sent,)
+            return False
+        part.add({id: None}, sent)
+        return True
 
-    def _unsubscribe(self, id: tuple[str, str], filter: Filter) -> tuple[Filter, ...]:
-        """Remove a subscriber of a filter; return the filter if the subscriber was its last."""
-        sent = self._sent(id, filter)
-        subscribers = self._subscribers.find(sent)
+    def _exit(self, id: tuple[str, str], old: Told) -> bool:
+        """Remove a subscriber of a filter; return True for the last subscriber."""
+        sent, part = self._sent(id, old.filter), self._part_of(old)
+        subscribers = part.find(sent)
         assert subscribers is not None
         del subscribers[id]
         if subscribers:
-            return ()
-        self._subscribers.remove(sent)
-        return (sent,)
+            return False
+        part.remove(sent)
+        return True
+
+    def _part_of(self, told: Told) -> Part[dict[tuple[str, str], None]]:
+        return self._subscribers if told.wider is None else self._widened
 
     def _sent(self, id: tuple[str, str], filter: Filter) -> Filter:
         """Return a filter in the form in which the filter is matched and sent."""

@@ -6,9 +6,9 @@ session by a replica holder.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -16,7 +16,14 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.simulation import trace as records
-from fieldfare.simulation.core_connections import ChangeFilter, ClientConnection, DeliveredEvent, PublishEvents
+from fieldfare.simulation.core_connections import (
+    ChangeFilter,
+    ClientConnection,
+    DeliveredEvent,
+    PublishEvents,
+    StateValues,
+)
+from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
 
 if TYPE_CHECKING:
@@ -24,6 +31,8 @@ if TYPE_CHECKING:
 
 RETRY = 0.1
 """seconds between two attempts to connect"""
+
+Change: TypeAlias = m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | Dynamic
 
 _event = lru_cache(maxsize=10_000)(msgpack.decode)
 
@@ -68,10 +77,12 @@ class DurableClient:
         self.seen = self.acknowledged = 0
         self.count = 0
         self.unaccepted: dict[int, PublishEvents] = {}
-        self.changes: dict[int, m.Message] = {}
-        """requests without an answer"""
-        self.filters: dict[tuple[bool, str], m.Subscribe | m.Advertise] = {}
+        self.changes: dict[int, Change | frozenset[str]] = {}
+        """requests without an answer: changes of filters, or the names of stated values"""
+        self.filters: dict[tuple[bool, str], m.Subscribe | m.Advertise | Dynamic] = {}
         """subscriptions and advertisements, as far as requested"""
+        self.values: dict[str, Any] = {}
+        """stated places and other values; None for a forgotten value"""
         self._requests = 0
         self._last: dict[tuple[str, str], int] = {}
         self._latest: PublishEvents | None = None
@@ -98,11 +109,11 @@ class DurableClient:
         self.unaccepted[batch.number] = self._latest = batch
         self._send(batch)
 
-    def change(self, message: m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise) -> None:
+    def change(self, message: Change) -> None:
         """Subscribe, unsubscribe, advertise or unadvertise; the client repeats the request until the answer."""
-        if isinstance(message, m.Subscribe):
+        if isinstance(message, m.Subscribe | Dynamic):
             self.filters[True, message.id] = message
-            self.network.record(records.Subscribed, self.home, self.name, message.id, message.filter)
+            self._subscribed(message)
         elif isinstance(message, m.Advertise):
             self.filters[False, message.id] = message
             self.network.record(records.Advertised, self.home, self.name, message.id, message.filter)
@@ -111,6 +122,31 @@ class DurableClient:
         self._requests += 1
         self.changes[self._requests] = message
         self._send(ChangeFilter(self._requests, message))
+
+    def leave_for(self, node: str) -> None:
+        """Say where the client goes next; nobody repeats the hint if it gets lost."""
+        self._send(f.LeaveFor(0, node))
+
+    def _subscribed(self, message: m.Subscribe | Dynamic) -> None:
+        if isinstance(message, Dynamic):
+            filter = message.filled(self.values, self.network.options.places)
+        else:
+            filter = message.filter
+        self.network.record(records.Subscribed, self.home, self.name, message.id, filter)
+
+    def state(self, values: Mapping[str, Any]) -> None:
+        """State places or other values, which change the filters of dynamic subscriptions; None forgets a value."""
+        self.values.update(values)
+        for one in self.filters.values():
+            if isinstance(one, Dynamic):
+                self._subscribed(one)
+        self._requests += 1
+        self.changes[self._requests] = frozenset(values)
+        self._state(self._requests, values)
+
+    def _state(self, request: int, names: Iterable[str]) -> None:
+        """Send the present values of names: a repeated request must not bring back older values."""
+        self._send(StateValues(request, {name: self.values[name] for name in sorted(names)}))
 
     def acknowledge(self) -> None:
         """Send the number of the last delivery, unless the node knows the number."""
@@ -208,15 +244,24 @@ class DurableClient:
         if self.identity and welcome.identity != self.identity:
             self.network.problem(f"{welcome.node} has forgotten the session of {self.name}")
         line.welcomed = True
+        from_replica = welcome.may_repeat > 0 and welcome.moves != self.moves
         self.node, self.identity, self.moves = welcome.node, welcome.identity, welcome.moves
         self.lives, self.replicas, self.may_repeat = welcome.lives, welcome.replicas, welcome.may_repeat
         if 0 < welcome.void_from <= self.seen:
             self.seen = welcome.void_from - 1
         self.acknowledged = min(self.seen, welcome.acknowledged)
+        unanswered = {request: one for request, one in self.changes.items() if isinstance(one, frozenset)}
+        forgetful = from_replica or welcome.void_from > 0  # the node may know older values
+        if forgetful:
+            self._state(0, self.values)
+        for request, names in unanswered.items():
+            self._state(request, names)
         for filter in self.filters.values():  # most of them in vain; a replica holder may not know all of them
-            self._send(ChangeFilter(0, filter))
+            if forgetful or not isinstance(filter, Dynamic):
+                self._send(ChangeFilter(0, filter))
         for request, message in self.changes.items():
-            self._send(ChangeFilter(request, message))
+            if not isinstance(message, frozenset):
+                self._send(ChangeFilter(request, message))
         self._accept(welcome.accepted)
         latest = self._latest
         if latest is not None and latest.number not in self.unaccepted and latest.number <= welcome.accepted:

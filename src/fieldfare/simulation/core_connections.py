@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fieldfare.core.claims import ClaimSession
+from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
 from fieldfare.core.handover_state import SessionMoving
-from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, Leave, TakeOver
+from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, ExpectMove, Input, Leave, TakeOver
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.journal import channel_number_of, event_id
 from fieldfare.protocol.messages import Message
+from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.processes import Inbox, Work
 
@@ -35,7 +37,14 @@ class ChangeFilter(NamedTuple):
     """A numbered request of a client: subscribe, unsubscribe, advertise or unadvertise."""
 
     request: int
-    message: Message
+    message: Message | Dynamic
+
+
+class StateValues(NamedTuple):
+    """A numbered request of a client: the values of parameters."""
+
+    request: int
+    values: Mapping[str, object]
 
 
 class EndSession(NamedTuple):
@@ -223,10 +232,18 @@ class ClientConnection:
         match frame:
             case PublishEvents(number=number, events=events):
                 host.submit(Publication(name, number, events, identity=identity), self._accepted)
+            case StateValues(request=request, values=values):
+                host.submit(SetParameters(name, values, identity), lambda answer: self._done(request, answer))
             case ChangeFilter(request=request, message=message):
-                host.submit(ChangeFilters(name, message, identity), lambda answer: self._done(request, answer))
+                if isinstance(message, Dynamic):
+                    change: Input = SubscribeDynamic(name, message.id, message.text, identity)
+                else:
+                    change = ChangeFilters(name, message, identity)
+                host.submit(change, lambda answer: self._done(request, answer))
             case EndSession(request=request):
                 host.submit(Leave(name, identity), lambda answer: self._done(request, answer))
+            case f.LeaveFor(request=request, node=node):
+                host.submit(ExpectMove(name, node, identity), lambda answer: self._done(request, answer))
             case f.Acknowledge(number=number):
                 host.submit(Acknowledge(name, number, identity), self._note_refusal)
 

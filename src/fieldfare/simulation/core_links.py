@@ -21,7 +21,6 @@ from fieldfare.core.inputs import (
 )
 from fieldfare.core.state import Link
 from fieldfare.protocol import wire
-from fieldfare.protocol.journal import details_of
 from fieldfare.protocol.lineage import extend
 from fieldfare.protocol.link_frames import (
     LinkHello,
@@ -196,15 +195,4 @@ class LinkEnd:
             host.network.problem(f"{host.name} has lost event {what}, which {self.neighbour} has not got")
             return wire.NOTHING
         host.network.forwarded(host.name, self.neighbour, entry)
-        details = details_of(entry)
-        return wire.encode_forward(
-            entry.event,
-            entry.publisher,
-            entry.sequence,
-            by=details.by,
-            source=details.source,
-            expires=details.expires,
-            replaces=details.replaces,
-            tag=details.tag,
-            channel_number=details.channel_number,
-        )
+        return wire.encode_forward(entry)

@@ -14,9 +14,11 @@ from typing import Any, NamedTuple
 
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.core import Core
+from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.messages import FilterUpdate
+from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.clock import Action, VirtualClock
@@ -51,6 +53,10 @@ class Options(NamedTuple):
     """seconds for which a broker remembers events; with a small number, the numbers of messages alone must do"""
     shared: SharedIndex | None = None
     """index of the filters of all nodes; None: each node has its own"""
+    places: Places = Places()
+    publishers: PublisherPolicy = SAFE
+    proxies: tuple[str, ...] = ()
+    """nodes that advertise for all publishers, if the policy has proxies"""
     channels: ChannelMap = ChannelMap()
 
 

@@ -8,18 +8,25 @@ from typing import NamedTuple
 
 from fieldfare.core.core import Core
 from fieldfare.filters import EVERYTHING
+from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.protocol import messages as m
+from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
 from fieldfare.simulation.checker import Violation, check_durable
 from fieldfare.simulation.core_network import CoreNetwork, Options
 from fieldfare.simulation.core_rest import leftovers
+from fieldfare.simulation.filling import SQUARE
 from fieldfare.simulation.story import Note
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Record
 from fieldfare.tables.network_index import NetworkIndex
 
 logger = logging.getLogger("fieldfare.node")
+
+
+LINGER = 0.3
+"""seconds for which advertisements outlive a departure: shorter and longer than other things take"""
 
 
 class Outcome(NamedTuple):
@@ -46,8 +53,23 @@ class _Errors(logging.Handler):
 def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note] | None = None) -> Outcome:
     """Run a plan; the same plan gives the same run."""
     strategy = STRATEGIES[plan.strategy]
-    index, channels = None if plan.apart else NetworkIndex(), plan.channels()
-    options = Options(strategy, plan.replicas, 0.01 if plan.forgetful else 60.0, index, channels)
+    index, places, channels = (
+        None if plan.apart else NetworkIndex(),
+        Places(SQUARE, plan.here, plan.ahead),
+        plan.channels(),
+    )
+    publishers = POLICIES[plan.publishers]
+    proxies = tuple(node for node in ("b0", "b2") if node in plan.topology().brokers)
+    options = Options(
+        strategy,
+        plan.replicas,
+        0.01 if plan.forgetful else 60.0,
+        index,
+        places,
+        publishers._replace(linger=LINGER) if publishers.linger else publishers,
+        proxies,
+        channels,
+    )
     network = CoreNetwork(plan.topology(), options, seed=plan.seed, make_core=make_core, story=story)
     errors, propagate = _Errors(network), logger.propagate
     logger.addHandler(errors)

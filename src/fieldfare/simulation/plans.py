@@ -10,8 +10,9 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from fieldfare.core.channel_map import ChannelMap
+from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.simulation.actions import clients, clocks, disks, links, nodes
+from fieldfare.simulation.actions import clients, clocks, disks, links, nodes, parameters
 from fieldfare.simulation.actions.act import Act, Drawing
 from fieldfare.simulation.actions.arcs import ARCS
 from fieldfare.simulation.actions.clients import TYPES
@@ -19,7 +20,7 @@ from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
-FAMILIES: Final = (clients, links, nodes, disks, clocks)
+FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks)
 """modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, drawn in some"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
@@ -49,8 +50,14 @@ class Plan(NamedTuple):
     """clients at each node"""
     lag: float = 0.0
     """seconds until a client acknowledges, at most"""
+    publishers: str = "safe"
+    """policy for the advertisements of publishers that move"""
     apart: bool = False
     """whether each node has an index of its own, and not a part of one for all nodes, which is faster"""
+    here: int = 0
+    """steps up to which places count as here"""
+    ahead: int = 0
+    """steps up to which neighbours are asked for the events of further places"""
     homes: tuple[int, ...] = ()
     """homes of the channels of some types, modulo the nodes; with homes, events have types"""
 
@@ -87,7 +94,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     table = _WILD if dice.random() < 0.2 else _TAME
     steps: list[Step] = []
     for _ in range(dice.randint(1, 3)):
-        steps += [Step(dice.choice(PAUSES), clients.register(dice)) for _ in range(dice.randint(1, 4))]
+        steps += [Step(dice.choice(PAUSES), _register(dice)) for _ in range(dice.randint(1, 4))]
         if replicas and count > 2 and dice.random() < 0.15:
             steps.append(Step(0.0, nodes.Lose(dice.node(), dice.node())))
         steps.append(Step(0.0, nodes.Settle()))
@@ -105,8 +112,16 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         clients=dice.choice((1, 1, 2)),
         lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
         apart=dice.random() < 0.1,
+        publishers=dice.choice(list(POLICIES)),
+        here=dice.choice((0, 0, 1)),
+        ahead=dice.choice((0, 1, 2)),
         homes=(dice.randrange(4), dice.randrange(4)) if dice.random() < 0.3 else (),
     )
+
+
+def _register(dice: Dice) -> Act:
+    """Draw an action that fills the time before a rest: filters, and values for their parameters."""
+    return dice.choice((clients.register, clients.register, parameters.subscribe, parameters.state))(dice)
 
 
 def read(text: str) -> Plan:

@@ -37,7 +37,7 @@ INSTALLED = [one for one in CONTENDERS.values() if engines.missing(one) is None 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_all_contenders_agree(name: str) -> None:
-    made = workloads.generate(name, 60, 40)
+    made = workloads.generate(name, 25, 15)
     rows = measurement.measure(made, INSTALLED, 1)
     assert {row.status for row in rows} <= {"ok", "skipped"}, [(row.contender, row.reason) for row in rows]
     assert [row.contender for row in rows] == [one.name for one in INSTALLED]

@@ -12,9 +12,10 @@ from fieldfare.events.event import Event
 from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.location import Location
 from fieldfare.mobility.location_messages import Locate
-from fieldfare.mobility.places import Graph, Reach, World, nothing_ahead, ploc, reach
+from fieldfare.mobility.places import Reach, World, nothing_ahead, reach
 from fieldfare.protocol.messages import Deliver, Message
 from fieldfare.routing.broker import Broker
+from fieldfare.routing.places import Graph, ploc
 from fieldfare.routing.strategies import FLOODING, SIMPLE
 from fieldfare.simulation.links import Wire
 from fieldfare.simulation.network import Network

@@ -124,13 +124,17 @@ def session(
         "kept": "yes" if found["durable"] else "no: the node forgets the session when the client leaves",
         "waiting": f"{found['pending']:,} of {found['delivered']:,}; {found['dropped']:,} dropped",
         "published": f"{found['published']:,}",
+        **({"place": found["place"]} if found["place"] else {}),
+        **{f":{parameter}": json.dumps(value, ensure_ascii=False) for parameter, value in found["parameters"].items()},
     }
     wanted = [(id, filter) for id, filter in found["wanted"].items()]
+    dynamic = [(id, text) for id, text in found["dynamic"].items()]
     promised = [(id, filter) for id, filter in found["promised"].items()]
     typer.echo(pairs(facts))
-    for titles, rows in ((("subscription", "filter"), wanted), (("advertisement", "filter"), promised)):
+    tables = {"subscription": wanted, "with parameters": dynamic, "advertisement": promised}
+    for title, rows in tables.items():
         if rows:
-            typer.echo(columns(titles, rows))
+            typer.echo(columns((title, "filter"), rows))
     return None
 
 

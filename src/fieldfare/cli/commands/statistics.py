@@ -1,4 +1,4 @@
-"""`fieldfare statistics`: the distribution of the fields of events, in a file for nodes that merge filters."""
+"""`fieldfare statistics`: the distribution of the fields of events, in a file for nodes with merging."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def command(
 
     Examples:
         fieldfare statistics
-        fieldfare statistics events.jsonl --to statistics.json
-        fieldfare sub --limit 5000 -o jsonl | fieldfare statistics - --to statistics.json
+        fieldfare statistics --to statistics.json
+        echo '{"symbol": "ACME", "price": 12}' | fieldfare statistics - --to statistics.json
     """
     from fieldfare.filters.distributions import Distributions
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,7 +15,9 @@ from fieldfare.cli.errors import InputError, reported
 from fieldfare.cli.http import DEFAULT_NODE, NodeOption, TokenOption, client_address, run
 
 if TYPE_CHECKING:
+    from fieldfare.client.client import Client
     from fieldfare.filters import Filter
+    from fieldfare.filters.dynamic import DynamicFilter
 
 _STRING: Final = re.compile(r"'(?:[^']|'')*'")
 _QUOTED: Final = re.compile(r"""(?:[=<>]|\b(?:WITH|CONTAINS|LIKE|MATCHES|IN\s*\())\s*"([^"]*)\"""", re.IGNORECASE)
@@ -40,6 +43,19 @@ def command(
             show_default=False,
         ),
     ] = "",
+    place: Annotated[
+        str,
+        typer.Option(metavar="PLACE", help="Place of the session, for filters with `IN myloc`.", show_default=False),
+    ] = "",
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Value of a parameter, as budget=10 for `price <= :budget`.",
+            show_default=False,
+        ),
+    ] = None,
     count: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Number of events after which to end.", show_default=False)
     ] = None,
@@ -53,11 +69,13 @@ def command(
         fieldfare sub "price < 120"
         fieldfare sub "symbol STARTS WITH 'I'" --json --count 10
         fieldfare sub "price > 0" --since -5m
+        fieldfare sub "temp > :limit AND location IN myloc" --place hall --set limit=30
     """
     from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
+    from fieldfare.filters.dynamic import DynamicFilter, is_dynamic
 
     try:
-        wanted = parse(filter)
+        wanted = DynamicFilter(filter) if is_dynamic(filter) else parse(filter)
     except (FilterSyntaxError, FilterTooComplex) as error:
         raise InputError("FILTER", error) from None
     for name in _QUOTED.findall(_STRING.sub("''", filter)):
@@ -66,6 +84,7 @@ def command(
     run(
         _show(
             wanted,
+            _values(place, given or [], wanted),
             client_address(node),
             token=token,
             session=session,
@@ -74,6 +93,28 @@ def command(
             as_json=as_json,
         )
     )
+
+
+def _values(place: str, given: list[str], wanted: Filter | DynamicFilter) -> dict[str, object]:
+    """Return the values of parameters, of the type that a text has: 10 is a number, hall a text, [1, 2] a list."""
+    from fieldfare.events import json
+    from fieldfare.events.limits import EventError
+    from fieldfare.filters.dynamic import MYLOC, DynamicFilter
+
+    values: dict[str, object] = {MYLOC: place} if place else {}
+    for one in given:
+        name, sign, text = one.partition("=")
+        if not sign or not name:
+            raise InputError("--set", f"write NAME=VALUE, as budget=10, not {one}")
+        try:
+            values[name] = json.decode(f'{{"value": {text}}}'.encode())["value"]
+        except EventError:
+            values[name] = text
+    open_parameters = wanted.parameters - values.keys() if isinstance(wanted, DynamicFilter) else ()
+    for name in sorted(open_parameters):
+        hint = "--place" if name == MYLOC else f"--set {name}=…"
+        typer.secho(f"nothing matches until {name} has a value: {hint}", fg="yellow", err=True)
+    return values
 
 
 def _since(text: str) -> int | str | float | None:
@@ -111,7 +152,8 @@ def _teller(session: str) -> Callable[[str, str], None]:
 
 
 async def _show(
-    wanted: Filter,
+    wanted: Filter | DynamicFilter,
+    values: dict[str, object],
     url: str,
     *,
     token: str,
@@ -123,14 +165,17 @@ async def _show(
     from fieldfare.client.client import connect
     from fieldfare.client.errors import Refused
     from fieldfare.events import json
+    from fieldfare.filters import Filter
 
+    text = wanted if isinstance(wanted, Filter) else wanted.text
     try:
         async with (
             connect(url, token=token, insecure=True, session=session, on_state=_teller(session)) as client,
-            client.subscribe(wanted, since=since, id="sub", keep=bool(session)) as events,
+            _with_values(client, values),
+            client.subscribe(text, since=since, id="sub", keep=bool(session)) as events,
         ):
             if not as_json:
-                typer.secho(f"{wanted} at {client.node}", fg="bright_black", err=True)
+                typer.secho(f"{text} at {client.node}", fg="bright_black", err=True)
             shown = 0
             async for delivery in events.deliveries():
                 if as_json:
@@ -144,6 +189,14 @@ async def _show(
                     return
     except Refused as error:
         raise InputError("refused", error.reason) from None
+
+
+@contextlib.asynccontextmanager
+async def _with_values(client: Client, values: dict[str, object]) -> AsyncIterator[None]:
+    """State the values of parameters before the subscription begins."""
+    if values:
+        await client.set(**values)
+    yield
 
 
 def _line(delivery: Any) -> str:

@@ -184,7 +184,7 @@ class Runner:
         now = self._node.clock()
         futures = [
             self._node.publish(
-                Publication(self.session, 0, [one.event for one in group], None if ttl is None else now + ttl)
+                Publication(self.session, 0, [one.event for one in group], expires=0.0 if ttl is None else now + ttl)
             )
             for ttl, group in groupby(incoming, key=lambda one: one.ttl)
         ]

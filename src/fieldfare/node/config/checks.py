@@ -11,6 +11,7 @@ from fieldfare.core.channel_map import channel_of
 from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.filters.distributions import Distributions
 from fieldfare.node.config.addresses import is_loopback, origin_of, url_problem
+from fieldfare.node.config.movement_graph import places_of
 from fieldfare.node.config.names import is_name
 from fieldfare.node.config.settings import (
     STANDARD_ROLES,
@@ -44,6 +45,7 @@ def check(config: Config, sources: Sources) -> None:
     _check_http(config.http, sources)
     if config.data and Path(config.data).exists() and not Path(config.data).is_dir():
         raise sources.error("data", f"{config.data} is not a folder")
+    _check_places(config, sources)
     if config.log.segment_bytes > config.log.max_bytes:
         raise sources.error("log.segment_bytes", "a segment must not be larger than the log, log.max_bytes")
     if config.log.segment_seconds > config.log.max_seconds:
@@ -58,6 +60,16 @@ def check(config: Config, sources: Sources) -> None:
             f"with {config.host or 'no host'} others can reach this node, and no setting says who may do what: add a"
             " [security] section or set FIELDFARE_TOKEN_SECRET, keep to 127.0.0.1, or write insecure = true",
         )
+
+
+def _check_places(config: Config, sources: Sources) -> None:
+    try:
+        places_of(config.places)
+    except (OSError, ValueError) as error:
+        raise sources.error("places.graph", error) from None
+    for key in ("here", "ahead"):
+        if getattr(config.places, key) and not config.places.graph:
+            raise sources.error(f"places.{key}", "needs a movement graph: set places.graph")
 
 
 def _check_http(http: Http, sources: Sources) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from fieldfare.mobility.publisher_policies import DELAYED, POLICIES, PublisherPolicy
 from fieldfare.node.config.secret import Secret
 from fieldfare.protocol.versions import NEWEST, OLDEST
 from fieldfare.routing.prefix.options import Layout, PrefixOptions
@@ -63,6 +64,23 @@ class RoutingSettings(Part, frozen=True):
     """largest share of unwanted events: of a merged filter as expected, and of a neighbour's events as counted"""
     merging_statistics: str = ""
     """file of statistics of the events, as of `fieldfare statistics`; empty: values are taken to be spread evenly"""
+
+
+class MobilitySettings(Part, frozen=True):
+    """The advertisements of publishers that move, for strategies with `+ads`. No policy loses events."""
+
+    publisher_policy: Literal["standard", "prefetching", "proxy", "delayed", "prefetch-delayed", "safe"] = "safe"
+    """what is advertised where besides at the node of a publisher; `safe` and `standard`: nothing"""
+    linger_seconds: Seconds = DELAYED.linger
+    """time for which advertisements stay where the publisher was, with a delayed policy"""
+    proxies: tuple[str, ...] = ()
+    """names of the nodes that advertise for all publishers, with the policy `proxy`; the same at all nodes"""
+
+    @property
+    def policy(self) -> PublisherPolicy:
+        """The policy with the time of these settings."""
+        named = POLICIES[self.publisher_policy]
+        return named._replace(linger=self.linger_seconds) if named.linger and not named.holds else named
 
 
 _PREFIX: Final = PrefixOptions()
@@ -123,12 +141,32 @@ class Limits(Part, frozen=True):
     """time to parse a filter"""
     subscriptions: Count = 10_000
     """subscriptions of a session"""
+    dynamic_filters: Count = 100
+    """subscriptions of a session whose filters have parameters"""
+    parameters: Count = 100
+    """parameters of a session"""
+    parameter_bytes: Bytes = 10_000
+    """size of all parameters of a session"""
+    parameter_changes: Count = 50
+    """changes of parameters in a second by a client; a client with more is slowed down"""
     connections: Count = 20_000
     """connections of all kinds, unauthenticated ones included; fewer where file descriptors are scarce"""
     sessions: Count = 100_000
     """sessions of all owners"""
     owner_sessions: Count = 1000
     """sessions of one owner, where there is `[security]`"""
+
+
+class PlacesSettings(Part, frozen=True):
+    """The places of sessions, for filters such as `location IN myloc`. All nodes should have the same."""
+
+    graph: str = ""
+    """file of the movement graph, in TOML or JSON; empty: any place is allowed, and only the place itself counts as
+    here"""
+    here: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """steps up to which places count as here"""
+    ahead: Annotated[int, msgspec.Meta(ge=0, le=1000)] = 0
+    """steps up to which neighbours are asked for the events of further places, so that a move has no gap"""
 
 
 class Http(Part, frozen=True):
@@ -223,9 +261,11 @@ class Config(Part, frozen=True):
     log: Log = Log()
     sessions: Sessions = Sessions()
     routing: RoutingSettings = RoutingSettings()
+    mobility: MobilitySettings = MobilitySettings()
     prefix: PrefixSettings = PrefixSettings()
     channels: ChannelSettings = ChannelSettings()
     limits: Limits = Limits()
+    places: PlacesSettings = PlacesSettings()
     http: Http = Http()
     tls: Tls | None = None
     security: SecuritySettings | None = None
@@ -238,9 +278,11 @@ SECTIONS: Final[dict[str, type[Part]]] = {
     "log": Log,
     "sessions": Sessions,
     "routing": RoutingSettings,
+    "mobility": MobilitySettings,
     "prefix": PrefixSettings,
     "channels": ChannelSettings,
     "limits": Limits,
+    "places": PlacesSettings,
     "http": Http,
     "tls": Tls,
     "security": SecuritySettings,

@@ -16,7 +16,7 @@ from fieldfare.node.config.settings import SECTIONS, Config
 from fieldfare.toml import TomlError, similar
 
 _FILES: Final = frozenset(
-    {"data", "tls.certificate", "tls.key", "tls.authorities", "security.public_key", "security.void"}
+    {"data", "tls.certificate", "tls.key", "tls.authorities", "security.public_key", "security.void", "places.graph"}
 )
 """keys whose values are paths, relative to the folder of the file"""
 _TRUTHS: Final = {

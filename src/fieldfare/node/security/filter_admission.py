@@ -10,15 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from fieldfare.core.dynamic_filters import Fill, decode_values, encode_values
 from fieldfare.core.state import RequestRefused
 from fieldfare.filters import EVERYTHING, admission, budget
+from fieldfare.filters.dynamic import DynamicFilter, Values
 from fieldfare.filters.filter import Filter
 from fieldfare.node.config import Limits
-from fieldfare.node.security.permissions import may_advertise, may_subscribe
+from fieldfare.node.security.permissions import may_advertise, may_subscribe, subscribable
 from fieldfare.node.security.principals import Principal
 
 T = TypeVar("T")
@@ -48,6 +51,33 @@ def taken(written: object, limits: Limits) -> Filter:
     if not isinstance(written, Filter):
         check_size(len(written if isinstance(written, str) else msgspec.json.encode(written)), limits)
     return admission.admit(written, admission.Limits(text=limits.filter_chars))
+
+
+def filling(principal: Principal, limits: Limits) -> Fill:
+    """Return the function that fills in dynamic filters for a client: admitted, and permitted, as any other filter."""
+
+    def fill(filter: DynamicFilter, values: Values) -> Filter:
+        found = filled(filter, values, limits)
+        return found if found.is_empty else subscribable(principal, found)
+
+    return fill
+
+
+def filled(filter: DynamicFilter, values: Values, limits: Limits) -> Filter:
+    """Return a dynamic filter with present values, within the bounds for filters.
+
+    Results are cached: a node fills in filters in a thread, and again at once in a step of its core.
+    """
+    present = {name: values[name] for name in filter.parameters if name in values}
+    return _filled(filter.text, encode_values(present), limits.filter_chars)
+
+
+@lru_cache(maxsize=20_000)
+def _filled(text: str, values: bytes, chars: int) -> Filter:
+    bounds = admission.Limits(text=chars)
+    with budget.within(bounds.steps, 2 * bounds.normal):
+        found = DynamicFilter(text).fill(decode_values(values))
+    return found if found.is_empty else admission.admit(found, bounds)
 
 
 def check_size(size: int, limits: Limits) -> None:

@@ -12,9 +12,11 @@ from fieldfare.filters.filter import Filter
 from fieldfare.protocol import messages as m
 from fieldfare.simulation.actions.act import Act, Chances, client_of, node_of
 from fieldfare.simulation.actions.dice import Dice
+from fieldfare.simulation.core_clients import Change
 from fieldfare.simulation.core_network import CoreNetwork
 
-EVENTS: Final = tuple(Event({"x": x, "y": y}) for x, y in product(range(4), repeat=2))
+PLACES: Final = "abcd"
+EVENTS: Final = tuple(Event({"x": x, "y": y, "at": PLACES[x]}) for x, y in product(range(4), repeat=2))
 TYPES: Final = ("red", "blue", "grey")
 """types of events in networks with channels, of which the first have one"""
 TYPED: Final = tuple(Event({**event, "type": TYPES[int(event["x"] * 0.8)]}) for event in EVENTS)  # type: ignore[operator]
@@ -57,7 +59,7 @@ class Subscribe(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Replace the filter, if the id is in use."""
-        _change(network, self.client, m.Subscribe(self.id, FILTERS[self.filter % len(FILTERS)]))
+        change(network, self.client, m.Subscribe(self.id, FILTERS[self.filter % len(FILTERS)]))
 
 
 class Unsubscribe(Act, frozen=True):
@@ -68,7 +70,7 @@ class Unsubscribe(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Request the end, also of a subscription that does not exist."""
-        _change(network, self.client, m.Unsubscribe(self.id))
+        change(network, self.client, m.Unsubscribe(self.id))
 
 
 class Advertise(Act, frozen=True):
@@ -80,7 +82,7 @@ class Advertise(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Widen or narrow what the client may publish."""
-        _change(network, self.client, m.Advertise(self.id, FILTERS[self.filter % len(FILTERS)]))
+        change(network, self.client, m.Advertise(self.id, FILTERS[self.filter % len(FILTERS)]))
 
 
 class Unadvertise(Act, frozen=True):
@@ -91,7 +93,7 @@ class Unadvertise(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Request the end, also of an advertisement that does not exist."""
-        _change(network, self.client, m.Unadvertise(self.id))
+        change(network, self.client, m.Unadvertise(self.id))
 
 
 class Move(Act, frozen=True):
@@ -104,6 +106,17 @@ class Move(Act, frozen=True):
     def perform(self, network: CoreNetwork) -> None:
         """Connect the client to the node, which may be down."""
         client_of(network, self.client).attach(node_of(network, self.node), make_before_break=self.keep)
+
+
+class LeaveFor(Act, frozen=True):
+    """A client says that it will go to a node, which need not be true."""
+
+    client: int
+    node: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Send the hint to the node that serves the client, if any."""
+        client_of(network, self.client).leave_for(node_of(network, self.node))
 
 
 class Detach(Act, frozen=True):
@@ -126,9 +139,7 @@ class BreakLine(Act, frozen=True):
         network.break_line(client_of(network, self.client))
 
 
-def _change(
-    network: CoreNetwork, number: int, message: m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise
-) -> None:
+def change(network: CoreNetwork, number: int, message: Change) -> None:
     """Request a change of filters, unless an earlier request about the same id has no answer yet."""
     client = client_of(network, number)
     if all(getattr(other, "id", "") != message.id for other in client.changes.values()):
@@ -153,6 +164,7 @@ CHANCES: Final[Chances] = {
     lambda dice: Unsubscribe(dice.client(), dice.choice(IDS)): 2,
     lambda dice: Unadvertise(dice.client(), dice.choice(IDS)): 1,
     lambda dice: Move(dice.client(), dice.node(), dice.random() < 0.3): 14,
+    lambda dice: LeaveFor(dice.client(), dice.node()): 5,
     lambda dice: Detach(dice.client()): 6,
     lambda dice: BreakLine(dice.client()): 4,
 }

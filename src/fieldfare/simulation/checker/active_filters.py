@@ -14,6 +14,7 @@ from fieldfare.matching.matcher import Matcher
 from fieldfare.simulation.trace import (
     Advertised,
     Left,
+    Quiet,
     Record,
     Restarted,
     Subscribed,
@@ -32,6 +33,17 @@ class ActiveFilter(NamedTuple):
     broker: str
     since: int
     filter: Filter
+    replaced: tuple[Filter, ...] = ()
+    """filters of the id since the last quiet moment, which this one has replaced without a gap"""
+    first_since: int = -1
+    """when the first of the replaced filters began; -1: there are none"""
+
+    def settled(self, quiet: int, event: Event) -> bool:
+        """Tell whether an event is due: every filter of the id since before a quiet moment accepts the event."""
+        if self.since < quiet:
+            return True
+        fields = fields_of(event)
+        return -1 < self.first_since < quiet and all(one.matches_fields(fields) for one in self.replaced)
 
 
 class ActiveFilters:
@@ -42,6 +54,8 @@ class ActiveFilters:
         self._ends = ends
         self.of: defaultdict[str, dict[str, ActiveFilter]] = defaultdict(dict)
         """by client and id"""
+        self._replacing: set[tuple[str, str]] = set()
+        """filters that have replaced others since the last quiet moment"""
 
     def ended(self, record: Record) -> list[tuple[str, str]]:
         """Return the client and id of each filter the record ends."""
@@ -58,10 +72,21 @@ class ActiveFilters:
     def follow(self, record: Record) -> list[tuple[str, str]]:
         """Apply a record; return the client and id of each filter the record ends."""
         ended = self.ended(record)
+        old: ActiveFilter | None = None
         for client, id in ended:
-            del self.of[client][id]
+            old = self.of[client].pop(id)
         if isinstance(record, Subscribed | Advertised) and isinstance(record, self._begins):
-            self.of[record.client][record.id] = ActiveFilter(record.broker, record.order, record.filter)
+            new = ActiveFilter(record.broker, record.order, record.filter)
+            if old is not None:  # of the same client and id
+                first = old.since if old.first_since < 0 else old.first_since
+                new = new._replace(replaced=(*old.replaced, old.filter), first_since=first)
+                self._replacing.add((record.client, record.id))
+            self.of[record.client][record.id] = new
+        elif isinstance(record, Quiet):
+            for client, id in self._replacing:
+                if id in self.of[client]:
+                    self.of[client][id] = self.of[client][id]._replace(replaced=(), first_since=-1)
+            self._replacing.clear()
         return ended
 
 
@@ -102,3 +127,8 @@ class MatchedSubscriptions:
         """Return client, id and subscription of each match."""
         for client, id in self._matcher.match(event):
             yield client, id, self._book.of[client][id]
+
+    def accepts(self, client: str, id: str, event: Event) -> bool:
+        """Tell whether a subscription is in force and matches an event."""
+        asked = self._book.of[client].get(id)
+        return asked is not None and asked.filter.matches(event)

@@ -9,8 +9,10 @@ after the return, at any broker.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Literal
 
+from fieldfare.events.event import Event
 from fieldfare.simulation.checker.active_filters import MatchedSubscriptions, advertised, any_match
 from fieldfare.simulation.checker.components import Components
 from fieldfare.simulation.checker.violations import EventId, Violation
@@ -37,7 +39,8 @@ def liveness(
 ) -> list[Violation]:
     """Find events that subscriptions, and with advertisements publishers, made due and no quiet moment brought.
 
-    With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty.
+    With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty. A filter
+    that replaces another one leaves no gap: an event is due if the filters before and after accept it.
     The tally counts due deliveries, and the deliveries judged here or by `local_liveness`.
     """
     tally = Tally() if tally is None else tally
@@ -45,6 +48,7 @@ def liveness(
     found: list[Violation] = []
     owed: defaultdict[str, dict[EventId, set[str]]] = defaultdict(dict)
     """to clients: events, by the subscriptions for which they are due"""
+    events: dict[EventId, Event] = {}
     promised = advertised()
     subscriptions = MatchedSubscriptions(trace)
     network = Components()
@@ -52,7 +56,8 @@ def liveness(
     disturbed = quiet = -1
     for record in trace:
         for client, id in subscriptions.follow(record):
-            _forgive(owed[client], id)
+            still = durable and (lambda one, c=client, i=id: subscriptions.accepts(c, i, events[one]))
+            _forgive(owed[client], id, still)
         for client, _ in promised.follow(record):
             if advertisements:
                 for mine in owed.values():
@@ -68,13 +73,7 @@ def liveness(
             case Quiet():
                 quiet = record.order
                 for client in [client for client in owed if client not in away]:
-                    mine = owed.pop(client)
-                    problems = (
-                        f"to {client}: {event_id} is missing, due for {sorted(mine[event_id])}" for event_id in mine
-                    )
-                    found += [Violation("liveness", record.order, problem) for problem in problems]
-                    for event_id in mine:
-                        tally.judges((client, event_id))
+                    found += _missing(client, owed.pop(client), quiet, tally)
             case Departed():
                 away.add(record.client)
             case Arrived():
@@ -85,6 +84,7 @@ def liveness(
                     tally.judges((record.client, event_id))
             case Published():
                 event_id = record.client, record.sequence
+                events[event_id] = record.event
                 if advertisements and not any_match(promised.of[record.client], record.event):
                     continue
                 wanted = list(subscriptions.match(record.event))
@@ -96,15 +96,25 @@ def liveness(
                 if quiet <= disturbed or (advertisements and not any_match(settled, record.event)):
                     continue
                 for client, id, asked in wanted:
-                    if asked.since < quiet and (durable or network.joined(asked.broker, record.broker)):
+                    known = asked.settled(quiet, record.event) if durable else asked.since < quiet
+                    if known and (durable or network.joined(asked.broker, record.broker)):
                         owed[client].setdefault(event_id, set()).add(id)
     return found
 
 
-def _forgive(owed: dict[EventId, set[str]], id: str) -> None:
-    """Cancel deliveries due only for an ended subscription."""
+def _missing(client: str, owed: dict[EventId, set[str]], order: int, tally: Tally) -> list[Violation]:
+    """Return a violation for each event still due at a quiet moment."""
+    for event_id in owed:
+        tally.judges((client, event_id))
+    problems = (f"to {client}: {event_id} is missing, due for {sorted(ids)}" for event_id, ids in owed.items())
+    return [Violation("liveness", order, problem) for problem in problems]
+
+
+def _forgive(owed: dict[EventId, set[str]], id: str, still: Callable[[EventId], bool] | Literal[False]) -> None:
+    """Cancel deliveries due only for an ended or replaced subscription, except events `still` due for the new one."""
     for event_id, ids in list(owed.items()):
-        ids.discard(id)
+        if id in ids and not (still and still(event_id)):
+            ids.discard(id)
         if not ids:
             del owed[event_id]
 

@@ -155,7 +155,7 @@ def test_any_value_can_be_written(value: int | float | bytes | datetime) -> None
 def test_parameters() -> None:
     assert parse("x = :a AND y IN (:b, :c)", a="it's", b=1, c=None) == parse("x = 'it''s' AND y IN (1, NULL)")
     with pytest.raises(FilterSyntaxError, match="not a value"):
-        parse("x = :a", a=[1])  # type: ignore[arg-type]
+        parse("x = :a", a=[1])
 
 
 def test_the_grammar_reserves_the_words_that_the_printer_puts_in_quotes() -> None:

@@ -43,6 +43,13 @@ class Parameter(Node):
 
 
 @dataclass(slots=True)
+class ParameterList(Node):
+    """A list of values that the caller gives when the filter is parsed: `:name` or `myloc` behind IN."""
+
+    name: str
+
+
+@dataclass(slots=True)
 class Operation(Node):
     """An arithmetic operation, `left op right`."""
 
@@ -159,8 +166,8 @@ class Or(Node):
 
 
 Tree: TypeAlias = (
-    Constant | Name | Parameter | Operation | Call | Has | Path | Comparison | Between | In | TextTest | Is | Exists
-    | Quantified | Not | And | Or
+    Constant | Name | Parameter | ParameterList | Operation | Call | Has | Path | Comparison | Between | In | TextTest
+    | Is | Exists | Quantified | Not | And | Or
 )  # fmt: skip
 
 
@@ -173,9 +180,20 @@ def check_depth(tree: Tree, text: str) -> None:
         level, nodes = level + 1, [child for node in nodes for child in _children(node)]
 
 
+def parameters(tree: Tree) -> frozenset[str]:
+    """Return the names of all parameters in a tree."""
+    found, nodes = set(), [tree]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, (Parameter, ParameterList)):
+            found.add(node.name)
+        nodes += _children(node)
+    return frozenset(found)
+
+
 def _children(tree: Tree) -> Sequence[Tree]:
     match tree:
-        case Constant() | Name() | Parameter():
+        case Constant() | Name() | Parameter() | ParameterList():
             return ()
         case Comparison() | Operation():
             return (tree.left, tree.right)

@@ -27,6 +27,7 @@ from fieldfare.filters.languages.native.nodes import (
     Operation,
     Or,
     Parameter,
+    ParameterList,
     Path,
     Quantified,
     TextTest,
@@ -35,6 +36,8 @@ from fieldfare.filters.languages.native.nodes import (
 )
 from fieldfare.filters.literals import MAX_DIGITS
 
+MYLOC: Final = "myloc"
+"""name of the parameter that `IN myloc` stands for: the places that count as here"""
 MAX_TEXT: Final = 1 << 20
 """characters of the text of a filter"""
 
@@ -54,8 +57,9 @@ _PLAIN: Final = re.compile(
 
 TERMINALS: Final = {
     "SIMPLE": "a condition", "NAME": "a field", "QUOTED": "a field", "NUMBER": "a value",
-    "STRING": "a value", "PLACEHOLDER": "a value", "PARAMETER": "a value", "TIMESTAMP": "a value", "BYTES": "a value",
-    "CONSTANT": "a value", "FUNCTION": "a function", "COMPARE": "a comparison", "TEXT_OPERATOR": "LIKE", "IS": "IS",
+    "STRING": "a value", "PLACEHOLDER": "a value", "PARAMETER": "a value", "MYLOC": "myloc",
+    "TIMESTAMP": "a value", "BYTES": "a value", "CONSTANT": "a value", "FUNCTION": "a function",
+    "COMPARE": "a comparison", "TEXT_OPERATOR": "LIKE", "IS": "IS",
     "_IN": "IN", "_BETWEEN": "BETWEEN", "_AND": "AND", "_OR": "OR", "NOT": "NOT", "EXISTS": "EXISTS", "HAS": "HAS",
     "QUANTIFIER": "ANY or ALL", "PLUS": "an operator", "MINUS": "an operator", "TIMES": "an operator", "LPAR": "'('",
     "RPAR": "')'", "COMMA": "','", "TYPE": "NULL or a type", "$END": "the end",
@@ -173,6 +177,11 @@ class _Builder(Transformer[Token, Tree]):
     def in_(self, operand: Tree, negation: Token | None, *rest: Tree | Token) -> Tree:
         *items, close = rest
         return In(operand.start, _end(close), operand, [cast(Tree, item) for item in items], negation is not None)
+
+    def in_parameter(self, operand: Tree, negation: Token | None, given: Token) -> Tree:
+        name = str(given[1:]) if given[0] == ":" else MYLOC
+        listed = ParameterList(*_span(given), name)
+        return In(operand.start, listed.end, operand, [listed], negation is not None)
 
     def text_test(self, operand: Tree, negation: Token | None, op: Token, text: Tree) -> Tree:
         return TextTest(operand.start, text.end, op.upper().split()[0], operand, text, negation is not None)

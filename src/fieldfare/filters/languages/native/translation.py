@@ -3,13 +3,14 @@
     symbol = 'IBM' AND price BETWEEN 100 AND 120.5 AND NOT (venue IN ('X', 'Y')) AND name LIKE 'A%' AND EXISTS data.user
 
 A predicate such as `venue != 'X'` or `venue NOT IN (…)` requires the field to exist; `NOT (…)` is plain logic, and true
-of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter of `parse`.
+of an event without the field. `$name` is the value of another field of the same event, `:name` a parameter of `parse`;
+behind IN, `:name` and `myloc` are lists (`filters.dynamic` has filters whose parameters change).
 Conditions on lists use `ANY` and `ALL`, or `HAS` for lists of objects; `PATH` finds objects at any depth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isinf
 
 from fieldfare.events.values import Scalar
@@ -26,7 +27,7 @@ from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.paths import Selector, path, selector
 
 
-def parse(text: str, **parameters: Scalar) -> Filter:
+def parse(text: str, **parameters: Scalar | Sequence[Scalar]) -> Filter:
     """Return the filter of a text. A filter that no event can match is refused, with the parts that contradict.
 
     >>> parse("price < :limit AND symbol = 'IBM'", limit=120.5)
@@ -35,27 +36,30 @@ def parse(text: str, **parameters: Scalar) -> Filter:
     if not isinstance(text, str):
         raise TypeError(f"a filter is parsed from a str, not from {type(text).__name__}")
     tree = parse_tree(text)
-    translation = _Translation(text, parameters)
+    result = translate(text, tree, parameters)
+    if result.is_empty:
+        raise _Translation(text, parameters).contradiction(tree)
+    if unused := parameters.keys() - nodes.parameters(tree):
+        raise TypeError(f"the filter has no parameter :{min(unused)}")
+    return result
+
+
+def translate(text: str, tree: Tree, parameters: Mapping[str, Scalar | Sequence[Scalar]]) -> Filter:
+    """Return the filter of the tree of a text; the filter may be empty, and some parameters without use."""
     try:
-        result = translation.condition(tree)
-        if result.is_empty:
-            raise translation.contradiction(tree)
-        if unused := parameters.keys() - translation.used:
-            raise TypeError(f"the filter has no parameter :{min(unused)}")
+        return _Translation(text, parameters).condition(tree)
     except RecursionError:
         raise FilterSyntaxError(text, 0, "the filter is nested too deeply") from None
     except TooComplex as error:
         raise FilterTooComplex(f"the string patterns of a field cannot be combined: {error}") from None
-    return result
 
 
 class _Translation:
     """A single translation of a tree into a filter."""
 
-    def __init__(self, text: str, parameters: Mapping[str, Scalar]) -> None:
+    def __init__(self, text: str, parameters: Mapping[str, Scalar | Sequence[Scalar]]) -> None:
         self._text = text
         self._parameters = parameters
-        self.used: set[str] = set()
 
     def _wrong(self, tree: Tree, problem: str) -> FilterSyntaxError:
         return FilterSyntaxError(self._text, tree.start, problem)
@@ -83,7 +87,7 @@ class _Translation:
                 operand, low, high = (self._dimension(part) for part in (tree.operand, tree.low, tree.high))
                 return predicates.between(operand, low, high, tree.negated)
             case nodes.In():
-                items = [self._dimension(item) for item in tree.items]
+                items = [one for item in tree.items for one in self._items(item)]
                 return predicates.one_of(self._dimension(tree.operand), items, tree.negated)
             case nodes.TextTest():
                 return predicates.fits(self._dimension(tree.operand), tree.op, self._dimension(tree.text), tree.negated)
@@ -107,6 +111,20 @@ class _Translation:
             case nodes.Constant(value=bool()):
                 return EVERYTHING if tree.value else NOTHING
         raise self._wrong(tree, f"expected a condition, found the value {self._quote(tree)}")
+
+    def _items(self, tree: Tree) -> Sequence[Dimension]:
+        """Return the values of an item of a list: one, or those of a parameter that is a list itself."""
+        if not isinstance(tree, nodes.ParameterList):
+            return (self._dimension(tree),)
+        if tree.name not in self._parameters:
+            raise self._wrong(tree, f"no values were given for {self._quote(tree)}")
+        given = self._parameters[tree.name]
+        if not isinstance(given, (list, tuple)):
+            raise self._wrong(tree, f"{self._quote(tree)} behind IN is a list of values, not {given!r}")
+        try:
+            return [predicates.constant(value) for value in given]
+        except (TypeError, ValueError) as error:
+            raise self._wrong(tree, str(error)) from None
 
     def _selector(self, tree: Tree) -> Selector:
         match self._dimension(tree):
@@ -142,7 +160,6 @@ class _Translation:
             case nodes.Parameter():
                 if tree.name not in self._parameters:
                     raise ValueError(f"no value was given for the parameter :{tree.name}")
-                self.used.add(tree.name)
                 return predicates.constant(self._parameters[tree.name])
             case nodes.Operation():
                 return predicates.arithmetic(tree.op, self._dimension(tree.left), self._dimension(tree.right))

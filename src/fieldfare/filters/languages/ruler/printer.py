@@ -143,16 +143,20 @@ def _listed(values: ValueSet) -> Iterator[Any]:
 
 def _numeric(low: Cut | None, high: Cut | None) -> Any:
     single = intervals.point(low, high)
-    if single is not None and not math.isinf(single[0]):
+    if single is not None and not _is_infinite(single[0]):
         return single[0]
     terms: list[Any] = []
     if low is not None:
         terms += [">" if low[1] else ">=", low[0]]
     if high is not None:
         terms += ["<=" if high[1] else "<", high[0]]
-    if not terms or any(isinstance(term, float) and math.isinf(term) for term in terms):
+    if not terms or any(_is_infinite(term) for term in terms):
         raise _Inexpressible("patterns have no infinity")
     return {"numeric": terms}
+
+
+def _is_infinite(value: object) -> bool:
+    return isinstance(value, float) and math.isinf(value)  # an integer may be too large for `isinf`
 
 
 def _texts(strings: StringSet) -> Iterator[Any]:

@@ -8,6 +8,8 @@ from starlette.responses import Response
 
 from fieldfare.core.inputs import Leave, OfferSession
 from fieldfare.core.state import INTERNAL, Session
+from fieldfare.events.tags import tag
+from fieldfare.filters.dynamic import MYLOC
 from fieldfare.node.context import HTTP
 from fieldfare.node.http.admin.views import (
     SessionDetails,
@@ -39,7 +41,7 @@ def handlers() -> dict[str, dict[str, Handler]]:
 
 def view(node: Node, name: str, one: Session) -> dict[str, Any]:
     """Return the members that a session has in a list and alone."""
-    client = node.core.broker.clients.all.get(name)
+    client, stated = node.core.broker.clients.all.get(name), node.core.dynamic.values.get(name, {})
     return {
         "name": name,
         "owner": one.owner,
@@ -53,6 +55,8 @@ def view(node: Node, name: str, one: Session) -> dict[str, Any]:
         "dropped": one.dropped,
         "subscriptions": len(client.subscriptions) if client is not None else 0,
         "advertisements": len(client.advertisements) if client is not None else 0,
+        "place": stated.get(MYLOC, ""),
+        "parameters": {parameter: tag(value) for parameter, value in stated.items() if parameter != MYLOC},
     }
 
 
@@ -85,7 +89,8 @@ async def _details(call: Call) -> Response:
     client = node.core.broker.clients.all.get(name)
     wanted = {id: str(filter) for id, filter in client.subscriptions.items()} if client is not None else {}
     promised = {id: str(filter) for id, filter in client.advertisements.items()} if client is not None else {}
-    return answer(SessionDetails(**view(node, name, found), wanted=wanted, promised=promised))
+    dynamic = node.core.dynamic.texts_of(name)
+    return answer(SessionDetails(**view(node, name, found), wanted=wanted, promised=promised, dynamic=dynamic))
 
 
 async def _end(call: Call) -> Response:

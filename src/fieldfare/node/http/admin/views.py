@@ -126,6 +126,10 @@ class SessionView(msgspec.Struct, frozen=True):
     dropped: int
     subscriptions: int
     advertisements: int
+    place: str
+    """place that the session has stated"""
+    parameters: dict[str, Any]
+    """values that the session has stated for the parameters of filters, in the form of events in JSON"""
 
 
 class SessionDetails(SessionView, frozen=True):
@@ -133,6 +137,8 @@ class SessionDetails(SessionView, frozen=True):
 
     wanted: dict[str, str]
     promised: dict[str, str]
+    dynamic: dict[str, str]
+    """filters with parameters; `wanted` has the same filters with the present values"""
 
 
 class SubscriptionView(msgspec.Struct, frozen=True):

@@ -1,0 +1,268 @@
+"""`DynamicFilters`: filters with parameters, and the present values of each session: `price <= :budget`, `IN myloc`.
+
+A session states values, and may change several at once. The filled-in filters of all subscriptions change in the same
+step: every new filter is in force before an old filter ends, and each neighbour hears of the change in a single update.
+So no event is lost whose match is the same before and after the change. The place of a session is the value of `myloc`;
+`Places` says which places count as here. Neighbours are asked for the events of a few places more, and most moves need
+no message.
+
+The rows hold the filled-in filter beside the text: a node that knows no parameters keeps the last filter.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from msgspec import Struct
+
+from fieldfare.core.handover_table import HandoverInput
+from fieldfare.core.state import RequestRefused
+from fieldfare.events import msgpack
+from fieldfare.events.event import Event
+from fieldfare.filters import FilterTooComplex, budget
+from fieldfare.filters.dynamic import MYLOC, DynamicFilter, Values
+from fieldfare.filters.filter import NOTHING, Filter
+from fieldfare.filters.predicates import constant
+from fieldfare.protocol.handover import SessionDescription
+from fieldfare.protocol.journal import Row, StoredRows
+from fieldfare.routing.clients import Told
+from fieldfare.routing.places import Places
+
+if TYPE_CHECKING:
+    from fieldfare.core.core import Core
+
+Fill: TypeAlias = Callable[[DynamicFilter, Values], Filter]
+"""returns the filter for present values, or raises a ValueError, as for a filter that the client may not have"""
+
+WIDER_STEPS: Final = 100_000
+"""steps of work for the wider filter of a subscription; see `filters.budget`"""
+WIDER_SIZE: Final = 40_000
+"""characters of the wider filter, about"""
+_NAME: Final = re.compile(r"[^\W\d]\w*")
+
+logger = logging.getLogger("fieldfare.node")
+
+
+class DynamicFilters:
+    """The dynamic filters of all sessions, with the stated values."""
+
+    def __init__(self, core: Core, places: Places) -> None:
+        """Begin without filters and values; `places` says which places sessions may have."""
+        self._core = core
+        self.places = places
+        self.filters: dict[str, dict[str, DynamicFilter]] = {}
+        """By session and id."""
+        self.values: dict[str, dict[str, Any]] = {}
+        """By session and name of the parameter."""
+        self._anchors: dict[str, str] = {}
+        """By session: the place around which neighbours are asked for events."""
+
+    # Requests of clients
+
+    def subscribe(self, name: str, id: str, text: str, now: float, fill: Fill = DynamicFilter.fill) -> Filter:
+        """Subscribe to a dynamic filter; return the filter for the present values."""
+        self._core.require("SetParameters")
+        filter = DynamicFilter(text)
+        with self._core.handovers.states.transition(name, HandoverInput.CHANGE_FILTERS):
+            self._core.handovers.cancel_departure(name)
+            present = fill(filter, self.present(self.values.get(name, {})))
+            self._apply(name, {id: filter}, {id: present}, self.values.get(name, {}), now)
+        return present
+
+    def set(
+        self, name: str, changes: Mapping[str, object], now: float, *, fill: Fill = DynamicFilter.fill, most: int = 100
+    ) -> None:
+        """Set values of parameters, at most `most` in all, or forget values (None): all of the changes, or none."""
+        values = self.merged(name, changes)
+        if len(values) > most:
+            raise RequestRefused(f"a session has at most {most} parameters")
+        with self._core.handovers.states.transition(name, HandoverInput.CHANGE_FILTERS):
+            self._core.handovers.cancel_departure(name)
+            filters, present = self.filters.get(name, {}), self.present(values)
+            # All are filled in, though some do not depend on the change: rights may have changed as well.
+            self._apply(name, filters, {id: fill(filter, present) for id, filter in filters.items()}, values, now)
+
+    def _check(self, parameter: str, value: object) -> None:
+        if not _NAME.fullmatch(parameter):
+            raise RequestRefused(f"{parameter!r} is no name of a parameter: a name has letters, digits and _")
+        if value is None:
+            return
+        try:
+            if parameter == MYLOC:
+                self.places.check(value)
+            for one in value if isinstance(value, (list, tuple)) else (value,):
+                constant(one)  # a value that no field can be compared with is a TypeError
+        except (TypeError, ValueError) as error:
+            raise RequestRefused(f"{parameter}: {error}") from None
+
+    # Filters
+
+    def merged(self, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values of a session after changes; `RequestRefused` for an impossible change."""
+        for parameter, value in changes.items():
+            self._check(parameter, value)
+        merged = {**self.values.get(name, {}), **changes}
+        return {parameter: value for parameter, value in merged.items() if value is not None}
+
+    def present(self, values: Mapping[str, Any], place: str | None = None) -> Values:
+        """Return the values for filters: `myloc` is the list of all places near enough to count as here."""
+        place = values.get(MYLOC) if place is None else place
+        return values if place is None else {**values, MYLOC: sorted(self.places.near(place))}
+
+    def _apply(
+        self,
+        name: str,
+        filters: Mapping[str, DynamicFilter],
+        present: Mapping[str, Filter],
+        values: Mapping[str, Any],
+        now: float,
+    ) -> None:
+        """Put filled-in filters in force, and store filters and values."""
+        core, before = self._core, self.values.get(name, {})
+        known = self.texts_of(name)
+        core.sessions.set_subscriptions(name, self._told(name, filters, present, values), now)
+        self.filters.setdefault(name, {}).update(filters)
+        self.values[name] = dict(values)
+        fresh = {id: filter.text for id, filter in filters.items() if known.get(id) != filter.text}
+        self._store(name, *(Row("dynamic", (name, id), text) for id, text in fresh.items()))
+        if values != before:
+            self._store(name, Row("parameters", (name,), encode_values(values) or None))
+
+    def _told(
+        self,
+        name: str,
+        filters: Mapping[str, DynamicFilter],
+        present: Mapping[str, Filter],
+        values: Mapping[str, Any],
+    ) -> dict[str, Told]:
+        """Return filled-in filters with the wider filters for neighbours, and note the anchor."""
+        if MYLOC not in values:
+            self._anchors.pop(name, None)
+            return {id: Told(one) for id, one in present.items()}
+        anchor = self._anchors[name] = self.places.anchor(values[MYLOC], self._anchors.get(name))
+        return {id: Told(one, self._wider(filters[id], one, values, anchor)) for id, one in present.items()}
+
+    def _wider(self, filter: DynamicFilter, present: Filter, values: Mapping[str, Any], anchor: str) -> Filter | None:
+        """Return the filter for all places around an anchor; None if neighbours are asked for no further places."""
+        if self.places.graph is None or not self.places.ahead or MYLOC not in filter.parameters:
+            return None
+        around = sorted(self.places.within(anchor, self.places.ahead))
+        try:
+            with budget.within(WIDER_STEPS, WIDER_SIZE):
+                all_of_them = (filter.fill(self.present(values, place)) for place in around)
+                return Filter([*present.boxes, *(box for one in all_of_them for box in one.boxes)])
+        except (FilterTooComplex, ValueError):
+            return None  # neighbours hear of each move then
+
+    def forget(self, name: str, id: str) -> None:
+        """Forget a dynamic filter whose id has ended, or has another filter now."""
+        if id in self.filters.get(name, {}):
+            del self.filters[name][id]
+            self._store(name, Row("dynamic", (name, id)))
+
+    def drop_filters(self, name: str) -> None:
+        """Forget all dynamic filters of a session."""
+        for id in list(self.filters.get(name, {})):
+            self.forget(name, id)
+        self.filters.pop(name, None)
+        self._anchors.pop(name, None)
+
+    def end(self, name: str) -> None:
+        """Forget everything about an ended session."""
+        self.drop_filters(name)
+        if self.values.pop(name, None):
+            self._store(name, Row("parameters", (name,)))
+
+    def _store(self, name: str, *rows: Row) -> None:
+        if self._core.sessions[name].durable:
+            self._core.buffer.store(*rows)
+
+    # Handover and recovery
+
+    def texts_of(self, name: str) -> dict[str, str]:
+        """Return the dynamic filters of a session, by id."""
+        return {id: filter.text for id, filter in self.filters.get(name, {}).items()}
+
+    def accept(
+        self,
+        name: str,
+        filters: Mapping[str, DynamicFilter],
+        subscriptions: Mapping[str, Filter],
+        values: Mapping[str, Any],
+        now: float,
+    ) -> None:
+        """Take the dynamic filters of a session from another node, filled in as they were there."""
+        if not filters and values == self.values.get(name, {}):
+            return
+        present = {id: subscriptions.get(id, NOTHING) for id in filters}
+        self._apply(name, filters, present, values, now)
+
+    def restore(self, stored: StoredRows) -> None:
+        """Recover from stored rows; the filled-in filters are subscriptions already."""
+        self.values = {str(name): decode_values(data) for (name,), data in stored.get("parameters", {}).items()}
+        read: dict[str, dict[str, DynamicFilter]] = {}
+        for (name, id), text in stored.get("dynamic", {}).items():
+            try:
+                read.setdefault(str(name), {})[str(id)] = DynamicFilter(text)
+            except ValueError as error:
+                logger.error("the filter %s of %s stays as it is: its parameters cannot be read: %s", id, name, error)
+        broker = self._core.broker
+        for name, filters in read.items():
+            self.filters[name] = filters
+            client = broker.clients.get(name)
+            present = {id: client.subscriptions.get(id, NOTHING) for id in filters}
+            broker.set_subscriptions(
+                name, self._told(name, filters, present, self.values.get(name, {})), self._core.now
+            )
+
+
+class SubscribeDynamic(Struct, frozen=True):
+    """Subscribe to a filter with parameters; `fill` returns the filter for present values, or refuses."""
+
+    session: str
+    id: str
+    text: str
+    identity: str = ""
+    fill: Fill = DynamicFilter.fill
+
+    def __call__(self, core: Core, now: float) -> None:
+        """Refuse if the session of this identity is over."""
+        if self.identity:
+            core.sessions.check_identity(self.session, self.identity)
+        core.dynamic.subscribe(self.session, self.id, self.text, now, self.fill)
+
+
+class SetParameters(Struct, frozen=True):
+    """State values of a session's parameters, or forget values (None); the place is the value of `myloc`."""
+
+    session: str
+    values: Mapping[str, object]
+    identity: str = ""
+    fill: Fill = DynamicFilter.fill
+    most: int = 100
+    """Parameters of a session, at most."""
+
+    def __call__(self, core: Core, now: float) -> None:
+        """Change all dynamic filters of the session at once, or refuse and change nothing."""
+        if self.identity:
+            core.sessions.check_identity(self.session, self.identity)
+        core.dynamic.set(self.session, self.values, now, fill=self.fill, most=self.most)
+
+
+def read_dynamic(description: SessionDescription) -> tuple[dict[str, DynamicFilter], dict[str, Any]]:
+    """Return the dynamic filters and the values of a session that another node describes; ValueError if unreadable."""
+    filters = {id: DynamicFilter(text) for id, text in description.dynamic.items()}
+    return filters, decode_values(description.parameters)
+
+
+def encode_values(values: Mapping[str, Any]) -> bytes:
+    """Return values of parameters in the form of rows, messages and events."""
+    return msgpack.encode(Event(values)) if values else b""
+
+
+def decode_values(data: bytes) -> dict[str, Any]:
+    """Return the values of parameters in a row or message; EventError if there are none."""
+    return dict(msgpack.decode(data).tree) if data else {}
