@@ -277,6 +277,7 @@ class Handovers:
             self._send(target, h.SessionNotHere(name, ticket, refused=f"the session {name} belongs to somebody else"))
         else:
             self.departures.begin(name, session, ticket, target)
+            core.replicas.offered(name, target)
 
     def _lost(self, name: str, holder: str, now: float) -> None:
         """End a session after the take-over by a replica holder, and disconnect the client here.

@@ -19,7 +19,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
-from fieldfare.protocol.channels import is_stream_of
+from fieldfare.protocol.channels import identity_of
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
@@ -172,7 +172,7 @@ def _restore_origin(core: Core, entry: JournalEntry, details: EntryDetails) -> N
     publisher = core.sessions.get(entry.publisher)
     sequence = handed_over(entry.sequence) if details.channel_home else entry.sequence
     # A neighbour may name any publisher, so only an event that was published here counts.
-    if publisher is not None and is_stream_of(details.by, publisher.identity) and details.via == LOCAL:
+    if publisher is not None and publisher.identity == identity_of(details.by) and details.via == LOCAL:
         publisher.sequence = max(publisher.sequence, sequence)
     link = core.links.get(details.via)
     if link is not None and entry.position > max(link.born, link.renumbered_at):

@@ -162,6 +162,11 @@ class Node:
         self.submit_then(publication, partial(_resolve, future))
         return future
 
+    @property
+    def has_capacity(self) -> bool:
+        """Tell whether the node can accept more events."""
+        return self._capacity.is_set()
+
     async def wait_for_capacity(self) -> None:
         """Wait until the node can accept more events; a waiting reader slows the publisher down."""
         await self._capacity.wait()

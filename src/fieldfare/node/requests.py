@@ -6,7 +6,7 @@ A request is never awaited: the client may send many before the first answer, an
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
@@ -64,31 +64,23 @@ class Requests:
         self._accepted = accepted
         self._stopped = stopped
 
-    async def handle(self, frame: f.FromClient) -> None:
-        """Begin the input of a frame; `Credit` is no request."""
+    def begin(self, frame: f.FromClient) -> Coroutine[Any, Any, None] | None:
+        """Begin the input of a frame; a returned coroutine does the rest. `Credit` is no request."""
         match frame:
             case f.Publish():
-                await self._node.wait_for_capacity()
+                if not self._node.has_capacity:
+                    return self._publish_later(frame)
                 self._publish(frame)
             case f.Acknowledge(number=number):
                 self._submit(Acknowledge(self._name, number, self._identity), 0, silent=True)
             case f.Subscribe(request=request):
-                await self._subscribe(frame, request)
+                return self._subscribe(frame, request)
             case f.SetParameters(request=request):
-                await self._set_parameters(frame, request)
+                return self._set_parameters(frame, request)
             case f.Unsubscribe(request=request, id=id):
                 self._change(m.Unsubscribe(id), request)
-            case f.Advertise(request=request, id=id):
-                try:
-                    _check_id(id)
-                    permitted(self._principal, "advertise")
-                    self._check_count("advertisements", id)
-                    filter = await admitted(frame.filter, self._node.config.limits)
-                    security.may_advertise(self._principal, filter)
-                except ValueError as error:
-                    self.refuse(error, request)
-                else:
-                    self._change(m.Advertise(id, filter), request)
+            case f.Advertise(request=request):
+                return self._advertise(frame, request)
             case f.Unadvertise(request=request, id=id):
                 self._change(m.Unadvertise(id), request)
             case f.WatchInterest(request=request):
@@ -99,11 +91,7 @@ class Requests:
                 self._submit(Leave(self._name, self._identity), request)
             case f.Hello():
                 self.refuse(RequestRefused("you said Hello before"), 0)
-
-    def is_current(self) -> bool:
-        """Tell whether the session is still here; a later session of the same name does not count."""
-        session = self._node.core.sessions.get(self._name)
-        return session is not None and session.identity == self._identity
+        return None
 
     def refuse(self, error: BaseException, request: int, number: int = 0) -> None:
         """Answer a refused request, or a refused `Publish` with a number."""
@@ -135,6 +123,10 @@ class Requests:
         self._submit(ChangeFilters(self._name, message, self._identity), request)
 
     # Events
+
+    async def _publish_later(self, frame: f.Publish) -> None:
+        await self._node.wait_for_capacity()
+        self._publish(frame)
 
     def _publish(self, frame: f.Publish) -> None:
         node, number = self._node, frame.number
@@ -213,6 +205,18 @@ class Requests:
                 self._reply(f.Done(request, gone))
         except ValueError as error:
             self.refuse(error, request)
+
+    async def _advertise(self, frame: f.Advertise, request: int) -> None:
+        try:
+            _check_id(frame.id)
+            permitted(self._principal, "advertise")
+            self._check_count("advertisements", frame.id)
+            filter = await admitted(frame.filter, self._node.config.limits)
+            security.may_advertise(self._principal, filter)
+        except ValueError as error:
+            self.refuse(error, request)
+        else:
+            self._change(m.Advertise(frame.id, filter), request)
 
     async def _set_parameters(self, frame: f.SetParameters, request: int) -> None:
         try:

@@ -75,13 +75,13 @@ def stream(identity: str, type: str) -> str:
     return f"{identity}{MARK}{type}"
 
 
-def is_stream_of(by: str, identity: str) -> bool:
-    """Tell whether an event with this `by` was published by the session of an identity, in a channel or not.
+def identity_of(by: str) -> str:
+    """Return the identity of the publishing session.
 
-    >>> is_stream_of("a1b2#quote", "a1b2"), is_stream_of("a1b2", "a1b2"), is_stream_of("a1b23", "a1b2")
-    (True, True, False)
+    >>> identity_of("a1b2#quote"), identity_of("a1b2")
+    ('a1b2', 'a1b2')
     """
-    return by == identity or by.startswith(identity + MARK)
+    return by.partition(MARK)[0]
 
 
 def type_of(by: str) -> str:

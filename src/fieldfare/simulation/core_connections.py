@@ -13,7 +13,7 @@ from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Det
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
-from fieldfare.protocol.journal import channel_number_of, event_id
+from fieldfare.protocol.journal import channel_number_of, details_of, event_id
 from fieldfare.protocol.messages import Message
 from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
@@ -31,6 +31,8 @@ class PublishEvents(NamedTuple):
 
     number: int
     events: Sequence[Event]
+    ttl: float = 0.0
+    """seconds from now; 0: for ever"""
 
 
 class ChangeFilter(NamedTuple):
@@ -131,7 +133,8 @@ class ClientConnection:
             while claimed is None:
                 yield from self._wait()
                 # The silence of a node that comes back would give the session two nodes for a while.
-                if not self._changed and hello.replicas and hello.at in host.network.lost:
+                lost = host.network.lost & {hello.at, host.core.handovers.source_of(self.session)}
+                if not self._changed and hello.replicas and lost:
                     candidates.rotate(-1)
                     host.network.note(host.name, f"asks {candidates[-1]} to take over {self.session}")
                     yield from self._claim(TakeOver(self.session, candidates[-1], host.network.fresh("take-over")))
@@ -210,7 +213,8 @@ class ClientConnection:
         session = core.sessions.get(name)
         if not self._attached or session is None or session.identity != self._identity:
             return
-        taken = core.deliveries.next(name, 1000, host.network.wall(host.name))
+        now = host.network.wall(host.name)
+        taken = core.deliveries.next(name, 1000, now)
         if not taken:
             return
         entries = host.disk.entries(pending.position for _, pending in taken)
@@ -221,6 +225,8 @@ class ClientConnection:
                 host.network.problem(f"{host.name} has lost event {pending.position}, which {name} has not got")
                 continue
             entry = entries[pending.position]
+            if 0 < details_of(entry).expires <= now:
+                host.network.problem(f"{host.name} sends {name} event {pending.position}, which has expired")
             about = *event_id(entry), entry.event, tuple(pending.subscriptions)
             items.append(DeliveredEvent(number, *about, identified, channel_number_of(entry)))
         self.out.send(items)
@@ -230,8 +236,10 @@ class ClientConnection:
     def _handle(self, frame: Any) -> None:
         host, name, identity = self.host, self.session, self._identity
         match frame:
-            case PublishEvents(number=number, events=events):
-                host.submit(Publication(name, number, events, identity=identity), self._accepted)
+            case PublishEvents(number=number, events=events, ttl=ttl):
+                expires = host.network.wall(host.name) + ttl if ttl else 0.0
+                publication = Publication(name, number, events, identity, expires=expires)
+                host.submit(publication, self._accepted)
             case StateValues(request=request, values=values):
                 host.submit(SetParameters(name, values, identity), lambda answer: self._done(request, answer))
             case ChangeFilter(request=request, message=message):

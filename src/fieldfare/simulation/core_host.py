@@ -17,6 +17,7 @@ from fieldfare.core.stored_deliveries import stored_deliveries
 from fieldfare.protocol.journal import Row
 from fieldfare.routing.broker import Broker
 from fieldfare.simulation.disk import Disk, Stage
+from fieldfare.simulation.node_clock import EPOCH
 from fieldfare.simulation.processes import Process, Work
 
 if TYPE_CHECKING:
@@ -53,14 +54,15 @@ class CoreHost:
         self._planned = False
         self._alarm = float("inf")
         self._busy: set[str | tuple[str, str]] = set()
-        self._began, self._wall = self.clock.now, network.wall(name)
+        self._began, self._wall = network.clocks[name].ticks(), network.wall(name)
         self.core = self._recovered()
         self.core.resume()
         self._plan()
 
     def _recovered(self) -> Core:
         stored, entries = self.disk.load()
-        life = int(stored.get("life", {}).get((), 0)) + 1
+        # As `node.startup` does: a row may go back with the disk, and a clock alone may, too.
+        life = max(int(stored.get("life", {}).get((), 0)) + 1, int(1000 * (self._wall - EPOCH)))
         self.disk.remember(Row("life", (), life))
         options = self.network.options
         broker = Broker(
@@ -80,10 +82,11 @@ class CoreHost:
             publishers=options.publishers,
             proxies=options.proxies,
             places=options.places,
-            life=f"{self.name}.{life}",
-            doubtful=False,
+            life=self.network.fresh(f"{self.name}.life"),
+            doubtful=self.disk.copied,
             now=self.steady(),
         )
+        self.disk.copied = False
         if core.position > self.disk.last:  # the end of the log is lost, and rows know of it
             core.rewind(self.disk.last)
             core.checkpoint()
@@ -91,7 +94,7 @@ class CoreHost:
 
     def steady(self) -> float:
         """Return a time that begins with the wall clock and never jumps."""
-        return self._wall + (self.clock.now - self._began)
+        return self._wall + (self.network.clocks[self.name].ticks() - self._began)
 
     # Steps
 
@@ -189,7 +192,8 @@ class CoreHost:
     def _set_alarm(self) -> None:
         wakes = self.core.wakes
         if wakes is not None:
-            time = max(self.clock.now, wakes - self._wall + self._began)
+            ticks = wakes - self._wall + self._began
+            time = max(self.clock.now, self.network.clocks[self.name].until(ticks))
             if time < self._alarm:
                 self._alarm = time
                 self.clock.schedule_background(time, self._tick, time)
@@ -198,7 +202,7 @@ class CoreHost:
         if self.up and due == self._alarm:
             self._alarm = float("inf")
             wakes = self.core.wakes
-            if wakes is not None and self.steady() >= wakes - 1e-9:
+            if wakes is not None and self.steady() >= wakes - 1e-6:  # rounding, of a number as large as a time
                 self.submit(Tick())
             else:
                 self._set_alarm()

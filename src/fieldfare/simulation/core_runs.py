@@ -40,34 +40,31 @@ class Outcome(NamedTuple):
 
 
 class _Errors(logging.Handler):
-    """Collects errors in the log of the nodes: no fault of a plan is a reason for an error."""
+    """Collects errors in the log of the nodes: only the loss of something written is a reason for an error."""
 
     def __init__(self, network: CoreNetwork) -> None:
         super().__init__(logging.ERROR)
         self._network = network
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._network.problem(f"an error is logged: {record.getMessage()}")
+        if not self._network.forgot:
+            self._network.problem(f"an error is logged: {record.getMessage()}")
 
 
 def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note] | None = None) -> Outcome:
     """Run a plan; the same plan gives the same run."""
     strategy = STRATEGIES[plan.strategy]
-    index, places, channels = (
-        None if plan.apart else NetworkIndex(),
-        Places(SQUARE, plan.here, plan.ahead),
-        plan.channels(),
-    )
+    channels = plan.channels()
     publishers = POLICIES[plan.publishers]
-    proxies = tuple(node for node in ("b0", "b2") if node in plan.topology().brokers)
     options = Options(
         strategy,
         plan.replicas,
         0.01 if plan.forgetful else 60.0,
-        index,
-        places,
+        plan.synced,
+        None if plan.apart else NetworkIndex(),
+        Places(SQUARE, plan.here, plan.ahead),
         publishers._replace(linger=LINGER) if publishers.linger else publishers,
-        proxies,
+        tuple(node for node in ("b0", "b2") if node in plan.topology().brokers),
         channels,
     )
     network = CoreNetwork(plan.topology(), options, seed=plan.seed, make_core=make_core, story=story)
@@ -85,6 +82,7 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         advertisements=strategy.advertisements is not None,
         order=strategy.order,
         tally=tally,
+        clock_error=network.clock_error,
         type_of=channels.type_of if channels.homes else None,
     )
     order = len(network.trace)
@@ -108,6 +106,8 @@ def _perform(plan: p.Plan, network: CoreNetwork, *, advertised: bool) -> None:
     network.settle()
     for client in network.clients.values():
         client.acknowledge()
+    for name in network.hosts.keys() - network.lost:
+        network.hosts[name].maintain()  # expired events wait for the next maintenance
     network.settle()
-    if not network.lost and not network.problems:
+    if not network.lost and not network.problems and not network.forgot:
         network.problems.extend(leftovers(network))

@@ -14,14 +14,14 @@ from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions import clients, clocks, disks, links, nodes, parameters
 from fieldfare.simulation.actions.act import Act, Drawing
-from fieldfare.simulation.actions.arcs import ARCS
+from fieldfare.simulation.actions.arcs import ARCS, UNSYNCED, WITH_REPLICAS
 from fieldfare.simulation.actions.clients import TYPES
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
 FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks)
-"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, drawn in some"""
+"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD` and `UNSYNCED`, drawn in some"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
 
@@ -50,6 +50,8 @@ class Plan(NamedTuple):
     """clients at each node"""
     lag: float = 0.0
     """seconds until a client acknowledges, at most"""
+    synced: bool = True
+    """whether the disks keep all writes in a power failure"""
     publishers: str = "safe"
     """policy for the advertisements of publishers that move"""
     apart: bool = False
@@ -83,6 +85,7 @@ def _table(*kinds: str) -> tuple[list[Drawing], list[int]]:
 
 _TAME: Final = _table("CHANCES")
 _WILD: Final = _table("CHANCES", "WILD")
+_UNSYNCED: Final = _table("CHANCES", "UNSYNCED")
 
 
 def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
@@ -90,17 +93,21 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     dice = Dice(seed)
     strategy = dice.choice(strategies)
     count = dice.choice((1, 2, 2, 3, 3, 3, 4))
-    replicas = int(count > 1 and dice.random() < 0.3)
-    table = _WILD if dice.random() < 0.2 else _TAME
+    synced = dice.random() > 0.1
+    replicas = int(count > 1 and synced and dice.random() < 0.3)
+    table = _UNSYNCED if not synced else _WILD if dice.random() < 0.2 else _TAME
+    arcs = WITH_REPLICAS if replicas else ARCS if synced else UNSYNCED
     steps: list[Step] = []
     for _ in range(dice.randint(1, 3)):
         steps += [Step(dice.choice(PAUSES), _register(dice)) for _ in range(dice.randint(1, 4))]
         if replicas and count > 2 and dice.random() < 0.15:
-            steps.append(Step(0.0, nodes.Lose(dice.node(), dice.node())))
+            steps.append(Step(0.0, nodes.lose(dice)))
         steps.append(Step(0.0, nodes.Settle()))
         for _ in range(dice.randint(1, 12)):
-            acts = dice.choice(ARCS)(dice) if dice.random() < 0.12 else [dice.choices(*table)[0](dice)]
+            acts = dice.choice(arcs)(dice) if dice.random() < 0.12 else [dice.choices(*table)[0](dice)]
             steps += [Step(dice.choice(PAUSES), act) for act in acts if len(acts) == 1 or dice.random() < 0.9]
+    if not synced:  # a handover whose node has forgotten a part of it may wait for ever
+        steps = [step for step in steps if not isinstance(step.act, clients.Move)]
     return Plan(
         seed,
         strategy,
@@ -111,11 +118,12 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         forgetful=not replicas and dice.random() < 0.5,
         clients=dice.choice((1, 1, 2)),
         lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
+        synced=synced,
         apart=dice.random() < 0.1,
         publishers=dice.choice(list(POLICIES)),
         here=dice.choice((0, 0, 1)),
         ahead=dice.choice((0, 1, 2)),
-        homes=(dice.randrange(4), dice.randrange(4)) if dice.random() < 0.3 else (),
+        homes=(dice.randrange(4), dice.randrange(4)) if synced and dice.random() < 0.3 else (),
     )
 
 

@@ -23,8 +23,9 @@ def sentence(record: t.Record) -> tuple[str, str]:
     ('ana', 'has unsubscribed from s')
     """
     match record:
-        case t.Published(client=client, sequence=sequence, event=event):
-            return client, f"publishes its event {sequence}: {dict(event)}"
+        case t.Published(client=client, sequence=sequence, event=event, ttl=ttl):
+            until = f", good for {ttl:g} s" if ttl else ""
+            return client, f"publishes its event {sequence}: {dict(event)}{until}"
         case t.Delivered(client=client, publisher=publisher, sequence=sequence, broker=node, subscriptions=ids):
             return client, f"gets event {sequence} of {publisher} from {node}, for {', '.join(ids)}"
         case t.Subscribed(client=client, id=id, filter=filter):
@@ -55,6 +56,8 @@ def sentence(record: t.Record) -> tuple[str, str]:
             return node, "is down"
         case t.Restarted(broker=node):
             return node, "is up again"
+        case t.Forgot(broker=node):
+            return node, "has lost the end of what was on its disk"
         case t.Quiet():
             return "", "all is quiet"
 

@@ -30,6 +30,8 @@ class Published(NamedTuple):
     client: str
     sequence: int
     event: Event
+    ttl: float = 0.0
+    """seconds for which the event is of use; 0: for ever"""
 
 
 class Delivered(NamedTuple):
@@ -190,6 +192,14 @@ class Restarted(NamedTuple):
     kept: bool
 
 
+class Forgot(NamedTuple):
+    """A broker went back in time: the disk has lost the latest changes."""
+
+    time: float
+    order: int
+    broker: str
+
+
 class Quiet(NamedTuple):
     """No message is on a link or waits at a broker."""
 
@@ -214,6 +224,7 @@ Record: TypeAlias = (
     | Down
     | Crashed
     | Restarted
+    | Forgot
     | Quiet
 )
 Trace: TypeAlias = Sequence[Record]
@@ -237,6 +248,7 @@ KINDS: Final[dict[str, type[Any]]] = {
         Down,
         Crashed,
         Restarted,
+        Forgot,
         Quiet,
     )
 }
@@ -263,6 +275,7 @@ SCHEMA: Final = pa.schema(
         "added": pa.int64(),
         "removed": pa.int64(),
         "kept": pa.bool_(),
+        "ttl": pa.float64(),
     }
 )
 """a column for each name that a field has in some kind of record"""
@@ -286,7 +299,9 @@ def from_arrow(table: Any) -> list[Record]:
     trace: list[Record] = []
     for row in table.to_pylist():
         kind = KINDS[row["kind"]]
-        trace.append(kind(*(_READERS.get(name, _same)(row[name]) for name in kind._fields)))
+        # A trace of an earlier version lacks some columns.
+        known = {name: _READERS.get(name, _same)(row[name]) for name in kind._fields if name in row}
+        trace.append(kind(**known))
     return trace
 
 

@@ -93,7 +93,7 @@ def gaps(trace: Trace) -> list[Violation]:
                 of = subscriptions.of
                 found += [one.violation() for one in left_out if of[one.delivery.client].get(one.id) == one.missing]
                 quiet, left_out = record.order, []
-            case Published():
+            case Published(ttl=0):
                 rest_before[record.client, record.sequence] = quiet
             case Delivered():
                 for number in range(last[record.client] + 1, record.channel_number):
