@@ -17,6 +17,7 @@ from fieldfare.simulation.checker.active_filters import advertised, any_match
 from fieldfare.simulation.checker.channel_checks import TypeOf, channel_order
 from fieldfare.simulation.checker.liveness_checks import liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo
+from fieldfare.simulation.checker.shared_checks import first_deliveries
 from fieldfare.simulation.checker.violations import EventId, Violation
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Delivered, Forgot, Left, Published, Quiet, Subscribed, Trace, Unsubscribed
@@ -102,10 +103,10 @@ def check_durable(
     After a disk has lost something, the promise holds for the events published after the next quiet moment. With
     channels, `type_of` tells which events are in one; the promised order is that of channels then.
     """
-    safe = _without_pardoned(trace)
+    once, safe = first_deliveries(trace), _without_pardoned(trace)
     found = [
-        *durable_safety(safe, advertisements=advertisements),
-        *liveness(trace, advertisements=advertisements, tally=tally, durable=True, clock_error=clock_error),
+        *durable_safety(_without_pardoned(once), advertisements=advertisements),
+        *liveness(once, advertisements=advertisements, tally=tally, durable=True, clock_error=clock_error),
     ]
     if type_of is not None:
         found += channel_order(safe, type_of)
