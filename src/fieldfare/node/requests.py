@@ -6,6 +6,7 @@ A request is never awaited: the client may send many before the first answer, an
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
@@ -113,13 +114,13 @@ class Requests:
     # Inputs
 
     def _submit(self, what: Input, request: int, *, silent: bool = False) -> None:
-        def answered(answer: object) -> None:
-            if isinstance(answer, Exception):
-                self.refuse(answer, request)
-            elif not silent:
-                self._reply(f.Done(request))
+        self._node.submit_then(what, partial(self._answer, request, silent))
 
-        self._node.submit_then(what, answered)
+    def _answer(self, request: int, silent: bool, answer: object) -> None:
+        if isinstance(answer, Exception):
+            self.refuse(answer, request)
+        elif not silent:
+            self._reply(f.Done(request))
 
     def _change(self, message: m.Message, request: int) -> None:
         name, identity = self._of(message)
@@ -147,7 +148,7 @@ class Requests:
         expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
         name, identity = self._of(frame)
         what = Publication(name, number, events, identity, expires=expires, replaces=frame.replaces)
-        node.submit_then(what, lambda answer: self._published(answer, number))
+        node.submit_then(what, partial(self._published, number))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:
         """Return the events of a frame; ValueError if an event or the frame is refused."""
@@ -176,7 +177,7 @@ class Requests:
             raise RequestRefused("a time to live is more than 0 seconds")
         return events
 
-    def _published(self, answer: Any, number: int) -> None:
+    def _published(self, number: int, answer: int | Exception) -> None:
         if isinstance(answer, Exception):
             self.refuse(answer, 0, number)
         else:
