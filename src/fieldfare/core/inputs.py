@@ -286,8 +286,9 @@ class SetReachable(Struct, frozen=True):
     versions: Mapping[str, int] = {}
 
     def __call__(self, core: Core, _: float) -> None:
-        """Send the envelopes that have waited for a way."""
+        """Send the envelopes that have waited for a way, and greet proxies."""
         core.envelopes.set_reachable(self.neighbour, self.nodes, self.versions)
+        core.stand_ins.greet()
 
 
 # Handovers and replicas
