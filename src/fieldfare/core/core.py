@@ -7,6 +7,7 @@ the core calls `step` with a batch of `inputs`, writes the entries and rows of t
 
 - A client with a *session* keeps filters and unacknowledged deliveries (`sessions`,
   `deliveries`). A repeated request counts once.
+- A session may be shared by several workers, of which each event goes to one (`members`).
 - A message to a neighbour is numbered and kept until the neighbour's acknowledgement (`links`).
 - Sessions move between nodes (`handovers`) and have copies at neighbours (`replicas`); the messages for both travel in
   `envelopes`.
@@ -29,6 +30,7 @@ from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
 from fieldfare.core.inputs import Input
 from fieldfare.core.link_table import LinkTable
+from fieldfare.core.members import Members
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
 from fieldfare.core.stand_ins import StandIns
@@ -112,6 +114,7 @@ class Core:
         self.sessions = SessionTable(self)
         self.dynamic = DynamicFilters(self, places)
         self.deliveries = Deliveries(self)
+        self.members = Members(self)
         self.links = LinkTable(self)
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
         self.replicas = Replicas(self, replicas)
@@ -157,6 +160,7 @@ class Core:
     def drain(self) -> Step:
         """Return all unwritten changes since the last step."""
         self.replicas.assign_holders()
+        self.members.store_changed()
         return self.buffer.drain(self.sessions, self.links)
 
     def store_row(self, row: Row) -> None:
@@ -220,6 +224,7 @@ class Core:
         ended = self.sessions.expire(now, life)
         self.replicas.expire(now, life)
         self.deliveries.expire(now + self.ahead)
+        self.members.expire()
         self.handovers.departed.expire(now, life)
         return ended
 

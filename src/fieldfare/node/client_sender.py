@@ -201,7 +201,7 @@ class ClientSender:
         core, node = self._node.core, self._node
         limit = min(CHUNK, self._credit)
         session = core.sessions[self._name]
-        taken = core.deliveries.next(self._name, limit, node.clock())
+        taken = self._take(limit)
         latest = node.storage.latest
         if all(pending.position in latest for _, pending in taken):
             if len(taken) == limit:
@@ -209,6 +209,9 @@ class ClientSender:
             return self._frames(taken, latest, session)
         self._reading = node.spawn(self._read(taken, session))
         return []
+
+    def _take(self, limit: int) -> Taken:
+        return self._node.core.deliveries.next(self._name, limit, self._node.clock())
 
     async def _read(self, taken: Taken, session: Session) -> None:
         """Send deliveries from the disk."""

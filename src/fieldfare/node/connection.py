@@ -12,13 +12,16 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fieldfare.core.core import Core
-from fieldfare.core.handover_state import TemporarilyRefused
+from fieldfare.core.handover_state import SharedElsewhere, TemporarilyRefused
+from fieldfare.core.member_inputs import DetachMember
 from fieldfare.core.session_names import check_session
 from fieldfare.node import attachment, security
 from fieldfare.node.accepted_socket import AcceptedSocket
 from fieldfare.node.attachment import Attached
 from fieldfare.node.client_sender import ClientSender, encoded
 from fieldfare.node.interest import Interests
+from fieldfare.node.member_sender import MemberSender
+from fieldfare.node.members import Connected
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.requests import Client, Requests
 from fieldfare.node.security import Principal
@@ -50,7 +53,8 @@ class ClientConnection:
         self._token = token
         self._ticket = ""
         """Ticket for the next connection, if the client came with one."""
-        self._name = ""
+        self._name = self._member = ""
+        """The session, and for a member of a shared session the name by which the node knows the connection."""
         self._sender: ClientSender
         self._requests: Requests
         self._expiry: asyncio.TimerHandle | None = None
@@ -92,33 +96,36 @@ class ClientConnection:
             await self._hang_up("say Hello first")
             return False
         except ValueError as error:  # no frame, no access, no session
-            await self._hang_up(str(error), again=isinstance(error, TemporarilyRefused))
+            to = self._node.address(error.node) if isinstance(error, SharedElsewhere) else ""
+            await self._hang_up(str(error), again=isinstance(error, TemporarilyRefused), to=to)
             return False
         return True
 
     async def _welcome(self, hello: f.Hello, principal: Principal, attached: Attached) -> None:
         node, limits = self._node, self._node.config.limits
         name, session = attached.name, attached.session
-        self._name = name
-        sender = self._sender = ClientSender(
+        self._name, self._member = name, attached.member
+        sender = self._sender = (MemberSender if attached.member else ClientSender)(
             node, self._socket, self._codec, principal, attached, credit=hello.credit, version=self._version
         )
         self._requests = Requests(
             node,
             self._interests,
             self._codec,
-            Client(name, session.identity, principal),
+            Client(name, session.identity, principal, attached.member),
             reply=sender.reply,
             accepted=sender.accept,
             stopped=lambda: sender.close("the node stops", again=True),
         )
-        node.use_session(name, sender.close, sender.wake)
+        node.use_session(attached.member or name, sender.close, sender.wake)
+        if attached.member:
+            node.shared.join(name, attached.member, Connected(hello.member, sender.close, sender.wake))
         await self._send(
             f.Welcome(
                 node.name,
                 name,
                 session.identity,
-                session.sequence,
+                0 if attached.member else session.sequence,
                 session.acknowledged,
                 self._version,
                 max_frame=limits.frame_bytes,
@@ -131,6 +138,7 @@ class ClientConnection:
                 life=node.core.life,
                 warned=session.warned,
                 ticket=self._ticket,
+                shared=bool(attached.member),
             )
         )
         self._unwatch = security.watch(principal, node.security, lambda: sender.close("your token is void"))
@@ -145,20 +153,26 @@ class ClientConnection:
         if self._expiry is not None:
             self._expiry.cancel()
         self._unwatch()
-        if node.closers.get(self._name) != self._sender.close:
+        own = self._member or self._name
+        if node.closers.get(own) != self._sender.close:
             return  # another connection uses the session now
-        self._interests.forget(self._name)
-        del node.closers[self._name], node.wakers[self._name]
+        self._interests.forget(own)
+        del node.closers[own], node.wakers[own]
+        if self._member:
+            node.shared.leave(self._name, self._member)
         if node.ready:
             await node.submit(self._detach)
 
     def _detach(self, core: Core, now: float) -> None:
-        if self._name not in self._node.closers and self._sender.is_current():  # else another connection has come
+        if self._member:
+            DetachMember(self._name, self._member)(core, now)
+            core.sessions.detach(self._member, now)
+        elif self._name not in self._node.closers and self._sender.is_current():  # else another connection has come
             core.sessions.detach(self._name, now)
 
-    async def _hang_up(self, reason: str, *, again: bool = False) -> None:
+    async def _hang_up(self, reason: str, *, again: bool = False, to: str = "") -> None:
         with contextlib.suppress(ConnectionError):
-            await self._send(f.Bye(reason, again))
+            await self._send(f.Bye(reason, again, to))
             await self._socket.close(1008, reason[:100])
 
     async def _send(self, frame: Frame) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
 from fieldfare.core.inputs import Acknowledge, ChangeFilters, ExpectMove, Input, Leave
+from fieldfare.core.member_inputs import AcknowledgeByMember
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -37,6 +38,8 @@ class Client(NamedTuple):
     identity: str
     """Identity of the session: after its end, another principal may have a session of the same name."""
     principal: Principal
+    member: str = ""
+    """Name of a member of a shared session, and of the session under which the member publishes."""
 
 
 class Requests:
@@ -57,7 +60,7 @@ class Requests:
         self._node = node
         self._interests = interests
         self._codec = codec
-        self._name, self._identity, self._principal = client
+        self._name, self._identity, self._principal, self._member = client
         fill = filling(self._principal, node.config.limits)
         self._parameters = parameters.Parameters(node, self._name, self._identity, fill)
         self._reply = reply
@@ -71,6 +74,9 @@ class Requests:
                 if not self._node.has_capacity:
                     return self._publish_later(frame)
                 self._publish(frame)
+            case f.Acknowledge(numbers=numbers) if self._member:
+                what = AcknowledgeByMember(self._name, self._member, numbers, self._identity)
+                self._submit(what, 0, silent=True)
             case f.Acknowledge(number=number):
                 self._submit(Acknowledge(self._name, number, self._identity), 0, silent=True)
             case f.Subscribe(request=request):
@@ -120,7 +126,14 @@ class Requests:
         self._node.submit(what).add_done_callback(answer)
 
     def _change(self, message: m.Message, request: int) -> None:
-        self._submit(ChangeFilters(self._name, message, self._identity), request)
+        name, identity = self._of(message)
+        self._submit(ChangeFilters(name, message, identity), request)
+
+    def _of(self, message: m.Message | f.Publish) -> tuple[str, str]:
+        """Return name and identity of the session that a request is about: a member publishes under its own."""
+        if self._member and isinstance(message, f.Publish | m.Advertise | m.Unadvertise):
+            return self._member, ""
+        return self._name, self._identity
 
     # Events
 
@@ -136,8 +149,8 @@ class Requests:
             self.refuse(error, 0, number)
             return
         expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
-        what = Publication(self._name, number, events, self._identity, expires=expires, replaces=frame.replaces)
-        future = node.publish(what)
+        name, identity = self._of(frame)
+        future = node.publish(Publication(name, number, events, identity, expires=expires, replaces=frame.replaces))
         future.add_done_callback(lambda done: self._published(done, number))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:
@@ -227,7 +240,8 @@ class Requests:
 
     def _check_count(self, about: About, id: str) -> None:
         """Refuse a filter beyond the limit of a session; under an id in use, the new filter replaces the old."""
-        mine, most = self._node.core.broker.clients.all.get(self._name), self._node.config.limits.subscriptions
+        name = self._member if self._member and about == "advertisements" else self._name
+        mine, most = self._node.core.broker.clients.all.get(name), self._node.config.limits.subscriptions
         had = getattr(mine, about) if mine is not None else {}
         if len(had) >= most and id not in had:
             raise RequestRefused(f"a session has at most {most} {about}")
@@ -240,7 +254,7 @@ class Requests:
             return
         self._reply(f.Done(request))
         publish = self._principal.permissions.publish
-        self._interests.watch(self._name, lambda texts: self._reply(f.Interest(texts)), publish)
+        self._interests.watch(self._member or self._name, lambda texts: self._reply(f.Interest(texts)), publish)
 
 
 def _check_id(id: str) -> None:

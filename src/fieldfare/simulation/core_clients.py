@@ -27,6 +27,7 @@ from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
 
 if TYPE_CHECKING:
+    from fieldfare.simulation.core_host import CoreHost
     from fieldfare.simulation.core_network import CoreNetwork
 
 RETRY = 0.1
@@ -205,17 +206,22 @@ class DurableClient:
         if self.line is None:
             self._retry()
             return
-        at = self.node
-        self.line.out.send(
-            f.Hello(
-                session=self.name,
-                at=at,
-                identity=self.identity,
-                replicas=self.replicas,
-                moves=self.moves,
-                lives=self.lives,
-                seen=self.seen,
-            )
+        self.line.out.send(self.hello())
+
+    def connection_at(self, host: CoreHost, out: Pipe) -> ClientConnection:
+        """Return the node's side of a new connection."""
+        return ClientConnection(host, self.name, out)
+
+    def hello(self) -> f.Hello:
+        """Return the first frame of a connection."""
+        return f.Hello(
+            session=self.name,
+            at=self.node,
+            identity=self.identity,
+            replicas=self.replicas,
+            moves=self.moves,
+            lives=self.lives,
+            seen=self.seen,
         )
 
     def _retry(self) -> None:
@@ -237,7 +243,7 @@ class DurableClient:
 
     def receive(self, line: Line, frame: Any) -> None:
         """Take a frame of a node."""
-        if isinstance(frame, list):
+        if isinstance(frame, list | tuple):
             self._deliver(frame, line.node)
         elif isinstance(frame, f.Accepted):
             self._accept(frame.number)
@@ -325,7 +331,7 @@ class DurableClient:
             sequence = one.sequence + network.numbers.get((one.publisher, one.by), 0)
             network.record(records.Delivered, node, self.name, one.publisher, sequence, _event(one.event), ids)
 
-    def _deliver(self, items: list[DeliveredEvent], node: str) -> None:
+    def _deliver(self, items: Any, node: str) -> None:
         for one in items:
             if one.number <= self.seen:
                 continue

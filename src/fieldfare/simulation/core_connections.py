@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fieldfare.core.claims import ClaimSession
 from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
-from fieldfare.core.handover_state import SessionMoving
+from fieldfare.core.handover_state import SessionMoving, SharedElsewhere
 from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, ExpectMove, Input, Leave, TakeOver
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
@@ -109,6 +109,11 @@ class ClientConnection:
         host.watchers.discard(self._watch)
         if self._waits:
             host.submit(CancelArrival(self.session))
+        self._ended()
+
+    def _ended(self) -> None:
+        """Leave the session, unless another connection uses it now."""
+        host = self.host
         if host.connections.get(self.session) is self:
             del host.connections[self.session]
             session = host.core.sessions.get(self.session)
@@ -139,10 +144,10 @@ class ClientConnection:
                     yield from self._claim(TakeOver(self.session, candidates[-1], host.network.fresh("take-over")))
                 claimed = yield from self._claim(self._attempt(hello))
         except ValueError as error:
-            self.close(str(error))
+            self.close(str(error), error.node if isinstance(error, SharedElsewhere) else "")
             return
         self._waits = False
-        self._welcome(claimed.session, claimed.void)
+        self._welcome(hello, claimed.session, claimed.void)
         if self._gone:
             self.end()
         while True:
@@ -178,7 +183,9 @@ class ClientConnection:
         if self.host.core.handovers.status(self.session) != self._before:
             self._changed = True
 
-    def _welcome(self, session: Session, void: int) -> None:
+    def _use(self, session: Session, hello: f.Hello) -> None:
+        """Take the place of an earlier connection."""
+        del session, hello
         host, name, core = self.host, self.session, self.host.core
         former = host.connections.get(name)
         if former is not None:
@@ -187,7 +194,11 @@ class ClientConnection:
         host.connections[name] = self
         if name in core.sessions:
             core.sessions[name].connected = True
-            core.deliveries.restart(core.sessions[name])
+            core.members.restart(name)
+
+    def _welcome(self, hello: f.Hello, session: Session, void: int) -> None:
+        host, name, core = self.host, self.session, self.host.core
+        self._use(session, hello)
         self._identity, self._attached = session.identity, True
         self.out.send(
             f.Welcome(

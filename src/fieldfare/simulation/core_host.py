@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from fieldfare.simulation.core_connections import ClientConnection
     from fieldfare.simulation.core_links import LinkEnd
     from fieldfare.simulation.core_network import CoreNetwork
+    from fieldfare.simulation.member_connections import MemberConnection
 
 CHUNK = 2
 """deliveries in a handover message; small, so that small runs have handovers in several parts"""
@@ -45,6 +46,8 @@ class CoreHost:
         """by neighbour: the nodes that it reaches without this node, itself included"""
         self.connections: dict[str, ClientConnection] = {}
         """by session: the connection that uses it"""
+        self.members: dict[str, dict[str, MemberConnection]] = {}
+        """by session and member: the connections that share it"""
         self.watchers: set[Callable[[], None]] = set()
         """called after each step"""
         self.kill_after: tuple[int, bool, Callable[[], None]] | None = None
@@ -165,15 +168,19 @@ class CoreHost:
             if name in self.links:
                 self.links[name].pump()
         for name in step.sessions:
-            if name in self.connections:
-                self.connections[name].pump()
+            for connection in self._connections_of(name):
+                connection.pump()
         for name, target in step.closing.items():
-            if name in self.connections:
-                self.connections[name].close("the session moves", target)
+            for connection in self._connections_of(name):
+                connection.close("the session moves", target)
         for watch in tuple(self.watchers):
             watch()
         self._send_handovers()
         self._set_alarm()
+
+    def _connections_of(self, name: str) -> list[ClientConnection]:
+        own = [self.connections[name]] if name in self.connections else []
+        return [*own, *self.members.get(name, {}).values()]
 
     def stop(self, stage: Stage, kept: int) -> None:
         """Stop at once; of an unfinished write the part up to the stage survives."""

@@ -25,6 +25,7 @@ from fieldfare.simulation.core_rest import unrest
 from fieldfare.simulation.core_world import CoreWorld
 from fieldfare.simulation.disk import Disk, DiskDamaged, DiskFull, Stage
 from fieldfare.simulation.links import Wire, uniform
+from fieldfare.simulation.member_clients import MemberClient
 from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.story import Note
 from fieldfare.simulation.topologies import Topology
@@ -79,6 +80,8 @@ class CoreNetwork(CoreWorld):
         self.options, self.make_core = options, make_core
         self.steps = 0
         self.clients: dict[str, DurableClient] = {}
+        self.members: dict[str, MemberClient] = {}
+        """workers of shared sessions, by session and label"""
         self.disks = {name: Disk(synced=options.synced) for name in topology.brokers}
         self.lost: set[str] = set()
         """nodes that have failed for good"""
@@ -318,13 +321,19 @@ class CoreNetwork(CoreWorld):
         client.attach()
         return client
 
+    def add_member(self, session: str, label: str, node: str, *, key: str = "", lag: float = 0.0) -> MemberClient:
+        """Add a worker that shares a session; all members of a session begin at one node."""
+        member = self.members[f"{session}.{label}"] = MemberClient(self, session, label, node, key=key, lag=lag)
+        member.attach()
+        return member
+
     def dial(self, client: DurableClient, node: str) -> Line | None:
         """Connect a client to a node; None if the node is down."""
         host = self.hosts[node]
         if not host.up:
             return None
         there, back = self._pipe(client.name, node, NEAR), self._pipe(node, client.name, NEAR)
-        line, connection = Line(client, node, there), ClientConnection(host, client.name, back)
+        line, connection = Line(client, node, there), client.connection_at(host, back)
         there.receiver, back.receiver = connection.receive, line.receive
         self._lines[node] = [*((one, other) for one, other in self._lines[node] if one.open), (line, connection)]
         return line
@@ -367,7 +376,7 @@ class CoreNetwork(CoreWorld):
         for node, host in self.hosts.items():
             host.kill_after = None
             self.disks[node].full, self.disks[node].seconds = False, 0.0
-        for client in self.clients.values():
+        for client in (*self.clients.values(), *self.members.values()):
             if client.away and reunite:
                 client.attach()
             elif client.name in self.deaf and reunite:

@@ -36,12 +36,24 @@ def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
             session = network.hosts[client.node].core.sessions.get(name)
             if session is not None and session.sent < session.count:
                 yield f"{client.node} has deliveries for {name}"
+    for name, member in network.members.items():
+        if absent and member.away:
+            continue
+        sharing = network.hosts[member.node].core.members.of(member.name) if member.node else None
+        if not member.satisfied:
+            yield f"{name} waits"
+        elif not member.away and sharing is not None and sharing.waiting:
+            yield f"{member.node} has deliveries for {name}"
+        elif not member.away:
+            session = network.hosts[member.node].core.sessions.get(member.name)
+            if session is not None and session.sent < session.count:
+                yield f"{member.node} has deliveries for {name}"
 
 
 def leftovers(network: CoreNetwork) -> Iterable[str]:
     """Return the useless remainders on the disks of nodes at rest, in words."""
     for name, host in network.hosts.items():
-        for kind in ("outbox", "arrival", "departure", "parked", "replayed"):
+        for kind in ("outbox", "arrival", "departure", "parked", "replayed", "acknowledged"):
             if network.disks[name].rows.get(kind):
                 yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
         low, last = host.core.low_water(), host.core.position

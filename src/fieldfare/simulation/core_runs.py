@@ -13,7 +13,7 @@ from fieldfare.protocol import messages as m
 from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
-from fieldfare.simulation.checker import Violation, check_durable
+from fieldfare.simulation.checker import Violation, check_durable, shared
 from fieldfare.simulation.core_network import CoreNetwork, Options
 from fieldfare.simulation.core_rest import leftovers
 from fieldfare.simulation.filling import SQUARE
@@ -82,6 +82,7 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         tally=tally,
         clock_error=network.clock_error,
     )
+    found += shared(network.trace, key=plan.key)
     order = len(network.trace)
     found += [Violation("protocol", order, problem) for problem in network.problems]
     return Outcome(found, network.trace, network.steps, tally)
@@ -94,6 +95,8 @@ def _perform(plan: p.Plan, network: CoreNetwork, *, advertised: bool) -> None:
             client = network.add_client(f"{node}.{number}", node, lag=plan.lag)
             if advertised:
                 client.change(m.Advertise("all", EVERYTHING))
+    for number in range(plan.members):
+        network.add_member("shared", f"w{number}", min(network.hosts), key=plan.key, lag=plan.lag)
     network.settle()
     for pause, act in plan.steps:
         if network.problems:
@@ -101,7 +104,7 @@ def _perform(plan: p.Plan, network: CoreNetwork, *, advertised: bool) -> None:
         network.clock.run(network.clock.now + pause)
         act.perform(network)
     network.settle()
-    for client in network.clients.values():
+    for client in (*network.clients.values(), *network.members.values()):
         client.acknowledge()
     for name in network.hosts.keys() - network.lost:
         network.hosts[name].maintain()  # expired events wait for the next maintenance

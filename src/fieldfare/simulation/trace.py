@@ -127,6 +127,46 @@ class Refused(NamedTuple):
     reason: str
 
 
+# Members of shared sessions: the client is the session
+
+
+class DeliveredToMember(NamedTuple):
+    """A member of a session was given an event."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    publisher: str
+    sequence: int
+    event: Event
+    subscriptions: tuple[str, ...]
+    member: str
+    redelivered: bool
+
+
+class AcknowledgedByMember(NamedTuple):
+    """The acknowledgement of a member is on the disk of the node."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    member: str
+    publisher: str
+    sequence: int
+
+
+class MemberGone(NamedTuple):
+    """The connection of a member has ended, as seen from either side."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    member: str
+
+
 # Between brokers
 
 
@@ -209,6 +249,9 @@ class Quiet(NamedTuple):
 Record: TypeAlias = (
     Published
     | Delivered
+    | DeliveredToMember
+    | AcknowledgedByMember
+    | MemberGone
     | Subscribed
     | Unsubscribed
     | Advertised
@@ -233,6 +276,9 @@ KINDS: Final[dict[str, type[Any]]] = {
     for kind in (
         Published,
         Delivered,
+        DeliveredToMember,
+        AcknowledgedByMember,
+        MemberGone,
         Subscribed,
         Unsubscribed,
         Advertised,
@@ -273,6 +319,8 @@ SCHEMA: Final = pa.schema(
         "added": pa.int64(),
         "removed": pa.int64(),
         "kept": pa.bool_(),
+        "member": pa.string(),
+        "redelivered": pa.bool_(),
         "ttl": pa.float64(),
     }
 )

@@ -8,6 +8,7 @@ from typing import Final
 from fieldfare.simulation.actions.act import Act, Chances, node_of, nodes_of
 from fieldfare.simulation.actions.clients import EVENTS
 from fieldfare.simulation.actions.dice import Dice
+from fieldfare.simulation.core_clients import DurableClient
 from fieldfare.simulation.core_network import CoreNetwork
 from fieldfare.simulation.disk import Stage
 
@@ -74,15 +75,21 @@ class Lose(Act, frozen=True):
         network.settle(reunite=False)
         node = self._leaf_of(network)
         others = sorted(network.hosts.keys() - {node})
-        here = [client for client in network.clients.values() if node in (client.node, client.home)]
+        here: list[DurableClient] = [one for one in network.clients.values() if node in (one.node, one.home)]
+        members = list(network.members.values())
+        here += [one for one in members if node in (one.node, one.home)]
         # A client who does not know where its session is, knows no replica holder either.
         knowing = {client.name for client in here if client.node == node and client.replicas}
         core = network.hosts[node].core
-        if len(knowing) < len(here) or core.sessions.keys() - core.replicas.held.keys() - knowing:
+        lost = core.sessions.keys() - core.replicas.held.keys() - knowing
+        if any(client.name not in knowing or client.node != node for client in here) or lost:
+            return
+        if 0 < sum(one in here for one in members) < len(members):  # a member that is away may know of no holder
             return
         for client in here if self.unheard else ():
-            network.deafen(client)
-            client.publish([EVENTS[self.refuge % len(EVENTS)]])
+            if client not in members:
+                network.deafen(client)
+                client.publish([EVENTS[self.refuge % len(EVENTS)]])
         network.clock.run(network.clock.now + SPREAD)
         network.lose(node)
         for client in here:

@@ -16,6 +16,7 @@ from fieldfare.routing.strategies import Order
 from fieldfare.simulation.checker.active_filters import advertised, any_match
 from fieldfare.simulation.checker.liveness_checks import liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo
+from fieldfare.simulation.checker.shared_checks import first_deliveries
 from fieldfare.simulation.checker.violations import EventId, Violation
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Delivered, Forgot, Left, Published, Quiet, Subscribed, Trace, Unsubscribed
@@ -99,10 +100,10 @@ def check_durable(
     An event with a time to live may be missing from the end of that time on, and earlier by the error of the clocks.
     After a disk has lost something, the promise holds for the events published after the next quiet moment.
     """
-    safe = _without_pardoned(trace)
+    once, safe = first_deliveries(trace), _without_pardoned(trace)
     found = [
-        *durable_safety(safe, advertisements=advertisements),
-        *liveness(trace, advertisements=advertisements, tally=tally, durable=True, clock_error=clock_error),
+        *durable_safety(_without_pardoned(once), advertisements=advertisements),
+        *liveness(once, advertisements=advertisements, tally=tally, durable=True, clock_error=clock_error),
         *(fifo(safe) if order in ("fifo", "causal") else ()),
         *(causal(safe) if order == "causal" else ()),
     ]
