@@ -112,21 +112,6 @@ def replica_holders_hear_of_no_publication(patch: Patch) -> None:
     patch.setattr(Replicas, "published", lambda *_: None)
 
 
-def a_client_does_not_hear_that_deliveries_may_repeat(patch: Patch) -> None:
-    begin = DurableClient._begin
-    patch.setattr(
-        DurableClient, "_begin", lambda self, line, welcome: begin(self, line, replace(welcome, may_repeat=0))
-    )
-
-
-def replica_holders_hear_of_no_publication(patch: Patch) -> None:
-    patch.setattr(Replicas, "published", lambda *_: None)
-
-
-def a_replica_begins_without_the_waiting_events(patch: Patch) -> None:
-    patch.setattr(Replicas, "receive_deliveries", lambda *_: None)
-
-
 def a_disk_says_that_it_has_synced_and_has_not(patch: Patch) -> None:
     begin, lose = Disk.__init__, Disk.lose_power
 
