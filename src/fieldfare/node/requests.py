@@ -5,8 +5,8 @@ A request is never awaited: the client may send many before the first answer, an
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
@@ -114,16 +114,13 @@ class Requests:
     # Inputs
 
     def _submit(self, what: Input, request: int, *, silent: bool = False) -> None:
-        def answer(done: asyncio.Future[object]) -> None:
-            if done.cancelled():
-                return
-            error = done.exception()
-            if error is not None:
-                self.refuse(error, request)
-            elif not silent:
-                self._reply(f.Done(request))
+        self._node.submit_then(what, partial(self._answer, request, silent))
 
-        self._node.submit(what).add_done_callback(answer)
+    def _answer(self, request: int, silent: bool, answer: object) -> None:
+        if isinstance(answer, Exception):
+            self.refuse(answer, request)
+        elif not silent:
+            self._reply(f.Done(request))
 
     def _change(self, message: m.Message, request: int) -> None:
         name, identity = self._of(message)
@@ -150,8 +147,8 @@ class Requests:
             return
         expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
         name, identity = self._of(frame)
-        future = node.publish(Publication(name, number, events, identity, expires=expires, replaces=frame.replaces))
-        future.add_done_callback(lambda done: self._published(done, number))
+        what = Publication(name, number, events, identity, expires=expires, replaces=frame.replaces)
+        node.submit_then(what, partial(self._published, number))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:
         """Return the events of a frame; ValueError if an event or the frame is refused."""
@@ -180,14 +177,11 @@ class Requests:
             raise RequestRefused("a time to live is more than 0 seconds")
         return events
 
-    def _published(self, done: asyncio.Future[int], number: int) -> None:
-        if done.cancelled():
-            return
-        error = done.exception()
-        if error is not None:
-            self.refuse(error, 0, number)
+    def _published(self, number: int, answer: int | Exception) -> None:
+        if isinstance(answer, Exception):
+            self.refuse(answer, 0, number)
         else:
-            self._accepted(done.result())
+            self._accepted(answer)
 
     # Filters
 
