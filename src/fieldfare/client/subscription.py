@@ -52,6 +52,11 @@ class Delivery(Generic[T_co]):
         """The ids of all matching subscriptions of the session."""
         return self._item.delivery.subscriptions
 
+    @property
+    def redelivered(self) -> bool:
+        """Tell whether another member of a shared session may have had the event, and did not acknowledge it."""
+        return self._item.redelivered
+
     async def acknowledge(self) -> None:
         """Acknowledge the event, which is then not delivered again. A second time does no harm."""
         self._reader.acknowledge(self._item)

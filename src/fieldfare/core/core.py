@@ -7,6 +7,7 @@ the core calls `step` with a batch of `inputs`, writes the entries and rows of t
 
 - A client with a *session* keeps filters and unacknowledged deliveries (`sessions`,
   `deliveries`). A repeated request counts once.
+- A session may be shared by several workers, of which each event goes to one (`members`).
 - A message to a neighbour is numbered and kept until the neighbour's acknowledgement (`links`).
 - Sessions move between nodes (`handovers`) and have copies at neighbours (`replicas`); the messages for both travel in
   `envelopes`.
@@ -27,8 +28,9 @@ from fieldfare.core.deliveries import Deliveries
 from fieldfare.core.dynamic_filters import DynamicFilters
 from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
-from fieldfare.core.inputs import Input
+from fieldfare.core.inputs import Acknowledge, Input
 from fieldfare.core.link_table import LinkTable
+from fieldfare.core.members import Members
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
 from fieldfare.core.stand_ins import StandIns
@@ -112,6 +114,7 @@ class Core:
         self.sessions = SessionTable(self)
         self.dynamic = DynamicFilters(self, places)
         self.deliveries = Deliveries(self)
+        self.members = Members(self)
         self.links = LinkTable(self)
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
         self.replicas = Replicas(self, replicas)
@@ -129,21 +132,28 @@ class Core:
     def step(self, inputs: Sequence[Input | Publication], now: float, ahead: float = 0.0) -> Step:
         """Apply inputs in order, and return everything to write before anybody may hear of the effects.
 
-        Consecutive publications are matched as a single batch. An input that fails leaves the others alone. The wall
-        clock is `ahead` seconds before `now`, a time that never jumps.
+        Consecutive publications are matched as a single batch, across acknowledgements: those are about deliveries of
+        earlier steps. An input that fails leaves the others alone. The wall clock is `ahead` seconds before `now`, a
+        time that never jumps.
         """
         self.ahead = ahead
-        answers: list[Any] = []
-        publications: list[Publication] = []
-        for one in inputs:
+        answers: list[Any] = [None] * len(inputs)
+        places: list[int] = []
+        for place, one in enumerate(inputs):
             if isinstance(one, Publication):
-                publications.append(one)
+                places.append(place)
                 continue
-            answers += self.publish(publications, now)
-            publications = []
-            answers.append(self._answer(one, now))
-        answers += self.publish(publications, now)
+            if places and not isinstance(one, Acknowledge):
+                self._publish(inputs, places, answers, now)
+            answers[place] = self._answer(one, now)
+        self._publish(inputs, places, answers, now)
         return self.drain()._replace(answers=answers)
+
+    def _publish(self, inputs: Sequence[Any], places: list[int], answers: list[Any], now: float) -> None:
+        """Publish the inputs of some places, note the answers there, and empty the list of places."""
+        for place, answer in zip(places, self.publish([inputs[place] for place in places], now), strict=True):
+            answers[place] = answer
+        places.clear()
 
     def _answer(self, apply: Input, now: float) -> Any:
         try:
@@ -157,6 +167,7 @@ class Core:
     def drain(self) -> Step:
         """Return all unwritten changes since the last step."""
         self.replicas.assign_holders()
+        self.members.store_changed()
         return self.buffer.drain(self.sessions, self.links)
 
     def store_row(self, row: Row) -> None:
@@ -220,6 +231,7 @@ class Core:
         ended = self.sessions.expire(now, life)
         self.replicas.expire(now, life)
         self.deliveries.expire(now + self.ahead)
+        self.members.expire()
         self.handovers.departed.expire(now, life)
         return ended
 

@@ -156,6 +156,7 @@ class Deliveries:
         if number > session.acknowledged:
             self._forget(name, session, number)
             self._core.replicas.acknowledged(name, number)
+            self._core.members.acknowledged(name, number)
             session.check()
 
     def _forget(self, name: str, session: Session, number: int) -> None:

@@ -39,6 +39,7 @@ OF_SESSIONS: Final = (
     "dynamic",
     "parameters",
     "replayed",
+    "acknowledged",
     "copy",
     "kept",
     "departure",
@@ -60,6 +61,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
     core.stand_ins.restore(stored)
     core.dynamic.restore(stored)
     losses.restore(core, stored)
+    core.members.restore(stored)
     core.envelopes.restore(stored)
     core.replicas.restore(stored)
     core.handovers.restore(stored)
@@ -181,7 +183,8 @@ def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails) 
         session = core.sessions.get(name)
         if session is not None and session.mark == mark:
             session.count = max(session.count, number)
-            if number > session.acknowledged and entry.position >= session.low:
+            done = number <= session.acknowledged or core.members.is_done(name, number)
+            if not done and entry.position >= session.low:
                 session.pending[number] = pending_event(entry.position, ids, entry.publisher, details)
                 core.deliveries.replace_earlier(name, session, number)
                 if len(session.pending) > 2 * core.limit:

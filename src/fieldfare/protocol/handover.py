@@ -154,7 +154,7 @@ class SessionNotHere(HandoverMessage, frozen=True):
     """Answer to `SessionRequest`: the session is at another node, or the request is refused."""
 
     node: str = ""
-    """Node that may have the session; empty if none is known."""
+    """Node that may have the session; empty if none is known. With a reason: members share the session there."""
     refused: str = ""
     """Reason of a refusal; empty if the session is elsewhere."""
 

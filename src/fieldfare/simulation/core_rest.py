@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from fieldfare.simulation.core_network import CoreNetwork
 
 
-def unrest(network: CoreNetwork) -> Iterable[str]:
-    """Return the obstacles to rest, in words."""
+def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
+    """Return the obstacles to rest, in words; clients may be `absent`, or deaf."""
     if network.clock.pending != network.planned:
         yield "frames are on the way"
     for a, b in network.edges:
@@ -28,18 +28,32 @@ def unrest(network: CoreNetwork) -> Iterable[str]:
         if core.handovers.arrivals or core.handovers.departures or core.replicas.due():
             yield f"{name} has sessions on the move"
     for name, client in network.clients.items():
+        if absent and (client.away or name in network.deaf):
+            continue
         if not client.satisfied:
             yield f"{name} waits"
         elif not client.away:
             session = network.hosts[client.node].core.sessions.get(name)
             if session is not None and session.sent < session.count:
                 yield f"{client.node} has deliveries for {name}"
+    for name, member in network.members.items():
+        if absent and member.away:
+            continue
+        sharing = network.hosts[member.node].core.members.of(member.name) if member.node else None
+        if not member.satisfied:
+            yield f"{name} waits"
+        elif not member.away and sharing is not None and sharing.waiting:
+            yield f"{member.node} has deliveries for {name}"
+        elif not member.away:
+            session = network.hosts[member.node].core.sessions.get(member.name)
+            if session is not None and session.sent < session.count:
+                yield f"{member.node} has deliveries for {name}"
 
 
 def leftovers(network: CoreNetwork) -> Iterable[str]:
     """Return the useless remainders on the disks of nodes at rest, in words."""
     for name, host in network.hosts.items():
-        for kind in ("outbox", "arrival", "departure", "parked", "replayed"):
+        for kind in ("outbox", "arrival", "departure", "parked", "replayed", "acknowledged"):
             if network.disks[name].rows.get(kind):
                 yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
         low, last = host.core.low_water(), host.core.position

@@ -11,15 +11,15 @@ from typing import Final, NamedTuple
 
 from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.simulation.actions import clients, clocks, disks, links, nodes, parameters
+from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes, parameters
 from fieldfare.simulation.actions.act import Act, Drawing
-from fieldfare.simulation.actions.arcs import ARCS
+from fieldfare.simulation.actions.arcs import ARCS, UNSYNCED, WITH_REPLICAS
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
-FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks)
-"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, drawn in some"""
+FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members)
+"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, `UNSYNCED` and `SHARED`, in some"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
 
@@ -48,6 +48,12 @@ class Plan(NamedTuple):
     """clients at each node"""
     lag: float = 0.0
     """seconds until a client acknowledges, at most"""
+    members: int = 0
+    """members of the session `shared`, which begin at the first node"""
+    key: str = ""
+    """field by which the members share the events"""
+    synced: bool = True
+    """whether the disks keep all writes in a power failure"""
     publishers: str = "safe"
     """policy for the advertisements of publishers that move"""
     apart: bool = False
@@ -74,6 +80,8 @@ def _table(*kinds: str) -> tuple[list[Drawing], list[int]]:
 
 _TAME: Final = _table("CHANCES")
 _WILD: Final = _table("CHANCES", "WILD")
+_UNSYNCED: Final = _table("CHANCES", "UNSYNCED")
+_SHARED: Final = {False: _table("CHANCES", "SHARED"), True: _table("CHANCES", "WILD", "SHARED")}
 
 
 def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
@@ -81,17 +89,24 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     dice = Dice(seed)
     strategy = dice.choice(strategies)
     count = dice.choice((1, 2, 2, 3, 3, 3, 4))
-    replicas = int(count > 1 and dice.random() < 0.3)
-    table = _WILD if dice.random() < 0.2 else _TAME
+    synced = dice.random() > 0.1
+    replicas = int(count > 1 and synced and dice.random() < 0.3)
+    sharing = dice.choice((0, 0, 0, 2, 3)) if synced else 0
+    table = _UNSYNCED if not synced else _WILD if dice.random() < 0.2 else _TAME
+    table = _SHARED[table is _WILD] if sharing else table
+    arcs = WITH_REPLICAS if replicas else ARCS if synced else UNSYNCED
     steps: list[Step] = []
     for _ in range(dice.randint(1, 3)):
         steps += [Step(dice.choice(PAUSES), _register(dice)) for _ in range(dice.randint(1, 4))]
+        steps += [Step(0.0, members.subscribe_shared(dice))] if sharing else []
         if replicas and count > 2 and dice.random() < 0.15:
-            steps.append(Step(0.0, nodes.Lose(dice.node(), dice.node())))
+            steps.append(Step(0.0, nodes.lose(dice)))
         steps.append(Step(0.0, nodes.Settle()))
         for _ in range(dice.randint(1, 12)):
-            acts = dice.choice(ARCS)(dice) if dice.random() < 0.12 else [dice.choices(*table)[0](dice)]
+            acts = dice.choice(arcs)(dice) if dice.random() < 0.12 else [dice.choices(*table)[0](dice)]
             steps += [Step(dice.choice(PAUSES), act) for act in acts if len(acts) == 1 or dice.random() < 0.9]
+    if not synced:  # a handover whose node has forgotten a part of it may wait for ever
+        steps = [step for step in steps if not isinstance(step.act, clients.Move)]
     return Plan(
         seed,
         strategy,
@@ -102,6 +117,9 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         forgetful=not replicas and dice.random() < 0.5,
         clients=dice.choice((1, 1, 2)),
         lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
+        members=sharing,
+        key=dice.choice(("", "x")) if sharing else "",
+        synced=synced,
         apart=dice.random() < 0.1,
         publishers=dice.choice(list(POLICIES)),
         here=dice.choice((0, 0, 1)),

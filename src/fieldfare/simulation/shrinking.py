@@ -51,6 +51,8 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         plan._replace(replicas=0),
         plan._replace(clients=1),
         plan._replace(lag=0.0),
+        plan._replace(key=""),
+        plan._replace(members=min(plan.members, 2)),
         plan._replace(forgetful=False),
         plan._replace(hierarchical=False),
     )

@@ -78,7 +78,7 @@ def sessions(
     rows = [
         (
             one["name"],
-            "here" if one["here"] else "away",
+            (f"shared by {one['members']}" if one.get("members") else "here") if one["here"] else "away",
             _moment(one["seen"]),
             f"{one['pending']:,}",
             f"{one['acknowledged']:,}",
@@ -130,11 +130,16 @@ def session(
     wanted = [(id, filter) for id, filter in found["wanted"].items()]
     dynamic = [(id, text) for id, text in found["dynamic"].items()]
     promised = [(id, filter) for id, filter in found["promised"].items()]
+    sharing = [(one["name"] or "-", one["holds"], one["credit"]) for one in found.get("sharing", ())]
+    if found.get("key"):
+        facts["shared by"] = f"the field {found['key']}"
     typer.echo(pairs(facts))
     tables = {"subscription": wanted, "with parameters": dynamic, "advertisement": promised}
     for title, rows in tables.items():
         if rows:
             typer.echo(columns((title, "filter"), rows))
+    if sharing:
+        typer.echo(columns(("member", "holds", "can take"), sharing))
     return None
 
 

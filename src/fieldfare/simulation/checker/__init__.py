@@ -12,6 +12,7 @@ from fieldfare.simulation.checker.durable_checks import check_durable, durable_s
 from fieldfare.simulation.checker.liveness_checks import liveness, local_liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo, promised, total
 from fieldfare.simulation.checker.safety_checks import attribution, safety
+from fieldfare.simulation.checker.shared_checks import shared
 from fieldfare.simulation.checker.violations import Violation
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Trace
@@ -28,6 +29,7 @@ __all__ = [
     "local_liveness",
     "promised",
     "safety",
+    "shared",
     "total",
 ]
 

@@ -113,19 +113,35 @@ class SessionView(msgspec.Struct, frozen=True):
     dropped: int
     subscriptions: int
     advertisements: int
+    members: int
+    """number of members that share the session now; 0: the session is not shared"""
     place: str
     """place that the session has stated"""
     parameters: dict[str, Any]
     """values that the session has stated for the parameters of filters, in the form of events in JSON"""
 
 
+class MemberView(msgspec.Struct, frozen=True):
+    """A member of a shared session."""
+
+    name: str
+    """name that the member has given itself; empty if none"""
+    holds: int
+    """deliveries without an acknowledgement"""
+    credit: int
+    """deliveries that the member can take besides"""
+
+
 class SessionDetails(SessionView, frozen=True):
-    """A session with its subscriptions and advertisements."""
+    """A session with its subscriptions, advertisements and members."""
 
     wanted: dict[str, str]
     promised: dict[str, str]
     dynamic: dict[str, str]
     """filters with parameters; `wanted` has the same filters with the present values"""
+    sharing: list[MemberView]
+    key: str
+    """field by which the members share the events; empty: any event may go to any member"""
 
 
 class SubscriptionView(msgspec.Struct, frozen=True):
