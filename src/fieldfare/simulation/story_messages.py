@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -20,7 +22,10 @@ def message_sentence(node: str, neighbour: str, data: bytes) -> str:
             asks = [f"asks {neighbour} for the events of: {more}"] if added else []
             return ", and ".join([*asks, *([f"asks {neighbour} no more for: {less}"] if removed else [])])
         case m.Envelope(origin=origin, to=to, content=content) if origin == node:
-            return _handover_sentence(h.decode(content), to)
+            try:
+                return _handover_sentence(h.decode(content), to)
+            except ValueError:  # of another part of a node, such as a channel
+                return f"sends {to}: {msgspec.msgpack.decode(content)}"
     return ""
 
 
