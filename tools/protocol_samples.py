@@ -12,6 +12,7 @@ from fieldfare.events.event import Event
 from fieldfare.events.values import Interval
 from fieldfare.filters import parse
 from fieldfare.filters.named_filter import NamedFilter
+from fieldfare.protocol import channels as c
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import journal as j
@@ -123,11 +124,11 @@ CLIENT_FRAMES: Final = (
         f.Deliveries(
             [
                 f.Delivery(18, 40, 1767225601.5, "bob", _raw(QUOTE), ("cheap", "all")),
-                f.Delivery(20, 43, 1767225602.0, "bob", _raw(QUOTE), ("all",), "8b4c0f5d3c2e9a71", 7),
+                f.Delivery(20, 43, 1767225602.0, "bob", _raw(QUOTE), ("all",), "8b4c0f5d3c2e9a71", 7, 101),
             ],
             1,
         ),
-        "Number 19 was dropped. An item is a list; its last two members may be missing.",
+        "Number 19 was dropped. An item is a list; its last three members may be missing.",
     ),
     Sample(
         f.Deliveries([f.Delivery(12, 31, 1767225600.5, "bob", _raw(QUOTE), ("all",))], redelivered=(12,)),
@@ -185,9 +186,10 @@ LINK_MESSAGES: Final = (
     Sample(m.Forward(QUOTE, "bob", 7), "An event on its way, with defaults left out.", "shortest"),
     Sample(
         m.Forward(KINDS, "bob", 7, "oslo", "oslo", expires=1767225660.0, replaces="IBM", tag=b"\x01\x02"),
-        "All fields.",
+        "With a tag.",
         "longest",
     ),
+    Sample(m.Forward(QUOTE, "bob", 7, "8b4c#quote", "oslo", channel_number=101), "Numbered by its channel.", "channel"),
     Sample(_UPDATE, "A named filter is a list of its name and its text.", "change"),
     Sample(m.FilterUpdate((parse("x = 1"),), about="advertisements", all=True, topic="t"), "All that counts.", "all"),
     Sample(m.Envelope("bern", "oslo", b"\x80"), "For a node that is no neighbour; see handover.json for contents."),
@@ -251,6 +253,12 @@ HANDOVER: Final = (
     ),
 )
 
+CHANNELS: Final = (
+    Sample(c.JoinChannel("quote"), "A node with publishers asks the home of a channel."),
+    Sample(c.ChannelOpen("quote"), "Events of the type may come, each in an envelope, as `Forward`."),
+    Sample(c.ChannelClosed("quote", "the settings of rome name no node for it"), "The settings of both nodes differ."),
+)
+
 JOURNAL: Final = (
     Sample(j.EntryDetails("8b4c", "oslo"), "An event for nobody; trailing defaults are left out.", "shortest"),
     Sample(
@@ -268,7 +276,17 @@ JOURNAL: Final = (
             8,
             b"\x01",
         ),
-        "All fields.",
+        "All fields of version 2.",
         "longest",
+    ),
+    Sample(
+        j.EntryDetails("8b4c#quote", "oslo", "rome", 18, 3, channel_number=101),
+        "An event with the number 101 in the channel of its type.",
+        "channel",
+    ),
+    Sample(
+        j.EntryDetails("8b4c#quote", "oslo", first=6, last=8, channel_home="rome"),
+        "An event that left for the home of its channel.",
+        "left",
     ),
 )

@@ -20,7 +20,7 @@ fields: dict[str, st.SearchStrategy[object]] = {
     "kept": st.booleans(),
     "redelivered": st.booleans(),
     "ttl": st.floats(0, 1e6),
-} | dict.fromkeys(["order", "sequence", "added", "removed"], counts)
+} | dict.fromkeys(["order", "sequence", "channel_number", "added", "removed"], counts)
 traces = st.lists(
     st.sampled_from(sorted(records.KINDS)).flatmap(
         lambda kind: st.builds(

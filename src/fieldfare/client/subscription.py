@@ -48,6 +48,11 @@ class Delivery(Generic[T_co]):
         return self._item.delivery.publisher
 
     @property
+    def channel_number(self) -> int:
+        """The number of the event in the channel of its type, the same for all receivers; 0 without a channel."""
+        return self._item.delivery.channel_number
+
+    @property
     def subscriptions(self) -> tuple[str, ...]:
         """The ids of all matching subscriptions of the session."""
         return self._item.delivery.subscriptions

@@ -19,12 +19,14 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.channels import identity_of
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
     RowKey,
     StoredRows,
     details_of,
+    handed_over,
     is_handed_over,
 )
 from fieldfare.protocol.messages import FilterUpdate
@@ -65,6 +67,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
     core.envelopes.restore(stored)
     core.replicas.restore(stored)
     core.handovers.restore(stored)
+    core.channels.restore(stored)
     for (name, number), row in sorted(stored.get("replayed", {}).items()):
         session = core.sessions[str(name)]
         session.count = max(session.count, int(number))
@@ -91,6 +94,7 @@ def _finish(core: Core) -> None:
         link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.acknowledged + 1, link.last + 1)}
         link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.position)
         link.released = link.last
+    core.channels.finish_restore()
 
 
 def _without_orphans(stored: StoredRows) -> StoredRows:
@@ -151,6 +155,7 @@ def _restore_entry(core: Core, entry: JournalEntry) -> None:
     core.position = max(core.position, entry.position)
     core.handovers.restore_entry(entry, details)
     core.replicas.restore_entry(entry, details)
+    core.channels.restore_entry(entry, details)
     if entry.time >= core.now + core.ahead - 2 * core.broker.remember and not is_handed_over(entry):
         core.broker.note_seen(entry.publisher, details.by, entry.sequence, core.now)
     _restore_origin(core, entry, details)
@@ -167,9 +172,10 @@ def _restore_entry(core: Core, entry: JournalEntry) -> None:
 def _restore_origin(core: Core, entry: JournalEntry, details: EntryDetails) -> None:
     """Restore the count of the publisher, or of the sending neighbour."""
     publisher = core.sessions.get(entry.publisher)
+    sequence = handed_over(entry.sequence) if details.channel_home else entry.sequence
     # A neighbour may name any publisher, so only an event that was published here counts.
-    if publisher is not None and publisher.identity == details.by and details.via == LOCAL:
-        publisher.sequence = max(publisher.sequence, entry.sequence)
+    if publisher is not None and publisher.identity == identity_of(details.by) and details.via == LOCAL:
+        publisher.sequence = max(publisher.sequence, sequence)
     link = core.links.get(details.via)
     if link is not None and entry.position > max(link.born, link.renumbered_at):
         if details.after <= link.last_change:

@@ -11,7 +11,7 @@ import msgspec
 from fieldfare.core.state import Pending
 from fieldfare.events import json, msgpack
 from fieldfare.protocol.frames import Delivery
-from fieldfare.protocol.journal import JournalEntry, event_id
+from fieldfare.protocol.journal import JournalEntry, channel_number_of, event_id
 
 CHUNK_BYTES: Final = 256 << 10
 """Size in bytes from which on a frame is not filled further."""
@@ -62,11 +62,9 @@ def delivery_parts(
             part = []
             parts.append(part)
             size = 0
-        if identified and not pending.replayed:
-            _, by, sequence = event_id(entry)
-            part.append(Delivery(number, position, time, publisher, encoded(event), subscriptions, by, sequence))
-        else:
-            part.append(Delivery(number, position, time, publisher, encoded(event), subscriptions))
+        by, sequence = event_id(entry)[1:] if identified and not pending.replayed else ("", 0)
+        about = encoded(event), subscriptions, by, sequence, channel_number_of(entry)
+        part.append(Delivery(number, position, time, publisher, *about))
     return DeliveryParts([part for part in parts if part], withheld, missing)
 
 

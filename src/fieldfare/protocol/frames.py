@@ -246,6 +246,8 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
     """Identity of the publisher's session; sent if the session has, or had, replicas."""
     sequence: int = 0
     """The publisher's number of the event; sent with `by`."""
+    channel_number: int = 0
+    """Number of the event in the channel of its type; 0: the type has no channel."""
 
 
 class Deliveries(Frame, frozen=True):

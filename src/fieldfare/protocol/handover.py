@@ -104,6 +104,7 @@ class StoredDelivery(msgspec.Struct, frozen=True, array_like=True):
     event: bytes
     replayed: bool = False
     """Whether the event happened before the session subscribed."""
+    channel_number: Number = 0
 
 
 class StoredDeliveries(HandoverMessage, frozen=True):

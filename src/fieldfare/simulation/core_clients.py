@@ -14,6 +14,7 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.channels import identity_of
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.core_connections import (
@@ -328,8 +329,9 @@ class DurableClient:
         if network.forgot:  # the node may have forgotten that a subscription has ended
             ids = tuple(id for id in ids if (True, id) in self.filters)
         if ids:
-            sequence = one.sequence + network.numbers.get((one.publisher, one.by), 0)
-            network.record(records.Delivered, node, self.name, one.publisher, sequence, _event(one.event), ids)
+            sequence = one.sequence + network.numbers.get((one.publisher, identity_of(one.by)), 0)
+            about = one.publisher, sequence, _event(one.event), ids, one.channel_number
+            network.record(records.Delivered, node, self.name, *about)
 
     def _deliver(self, items: Any, node: str) -> None:
         for one in items:

@@ -13,7 +13,7 @@ from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Det
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
-from fieldfare.protocol.journal import details_of, event_id
+from fieldfare.protocol.journal import channel_number_of, details_of, event_id
 from fieldfare.protocol.messages import Message
 from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
@@ -66,6 +66,7 @@ class DeliveredEvent(NamedTuple):
     subscriptions: tuple[str, ...]
     identified: bool
     """whether the client may see publisher and sequence number, as with a replicated session"""
+    channel_number: int = 0
 
 
 class ClientConnection:
@@ -237,7 +238,8 @@ class ClientConnection:
             entry = entries[pending.position]
             if 0 < details_of(entry).expires <= now:
                 host.network.problem(f"{host.name} sends {name} event {pending.position}, which has expired")
-            items.append(DeliveredEvent(number, *event_id(entry), entry.event, pending.subscriptions, identified))
+            about = *event_id(entry), entry.event, tuple(pending.subscriptions)
+            items.append(DeliveredEvent(number, *about, identified, channel_number_of(entry)))
         self.out.send(items)
 
     # Requests

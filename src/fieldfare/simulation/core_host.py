@@ -81,6 +81,7 @@ class CoreHost:
             stored,
             entries,
             replicas=options.replicas,
+            channels=options.channels,
             publishers=options.publishers,
             proxies=options.proxies,
             places=options.places,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
+from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.core import Core
 from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.routing.places import Places
@@ -56,6 +57,7 @@ class Options(NamedTuple):
     publishers: PublisherPolicy = SAFE
     proxies: tuple[str, ...] = ()
     """nodes that advertise for all publishers, if the policy has proxies"""
+    channels: ChannelMap = ChannelMap()
 
 
 class CoreNetwork(CoreWorld):

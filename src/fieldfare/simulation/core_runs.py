@@ -54,6 +54,7 @@ class _Errors(logging.Handler):
 def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note] | None = None) -> Outcome:
     """Run a plan; the same plan gives the same run."""
     strategy = STRATEGIES[plan.strategy]
+    channels = plan.channels()
     publishers = POLICIES[plan.publishers]
     options = Options(
         strategy,
@@ -64,6 +65,7 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         Places(SQUARE, plan.here, plan.ahead),
         publishers._replace(linger=LINGER) if publishers.linger else publishers,
         tuple(node for node in ("b0", "b2") if node in plan.topology().brokers),
+        channels,
     )
     network = CoreNetwork(plan.topology(), options, seed=plan.seed, make_core=make_core, story=story)
     errors, propagate = _Errors(network), logger.propagate
@@ -81,6 +83,7 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         order=strategy.order,
         tally=tally,
         clock_error=network.clock_error,
+        type_of=channels.type_of if channels.homes else None,
     )
     found += shared(network.trace, key=plan.key)
     order = len(network.trace)

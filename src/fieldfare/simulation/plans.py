@@ -9,11 +9,13 @@ from __future__ import annotations
 from itertools import product
 from typing import Final, NamedTuple
 
+from fieldfare.core.channel_map import ChannelMap
 from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes, parameters
 from fieldfare.simulation.actions.act import Act, Drawing
 from fieldfare.simulation.actions.arcs import ARCS, UNSYNCED, WITH_REPLICAS
+from fieldfare.simulation.actions.clients import TYPES
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
@@ -62,6 +64,13 @@ class Plan(NamedTuple):
     """steps up to which places count as here"""
     ahead: int = 0
     """steps up to which neighbours are asked for the events of further places"""
+    homes: tuple[int, ...] = ()
+    """homes of the channels of some types, modulo the nodes; with homes, events have types"""
+
+    def channels(self) -> ChannelMap:
+        """Return the channels of the first types, as many as there are homes."""
+        nodes = len(self.parents) + 1
+        return ChannelMap({type: f"b{home % nodes}" for type, home in zip(TYPES, self.homes, strict=False)})
 
     def topology(self) -> Topology:
         """Return the tree of nodes."""
@@ -124,6 +133,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         publishers=dice.choice(list(POLICIES)),
         here=dice.choice((0, 0, 1)),
         ahead=dice.choice((0, 1, 2)),
+        homes=(dice.randrange(4), dice.randrange(4)) if synced and dice.random() < 0.3 else (),
     )
 
 

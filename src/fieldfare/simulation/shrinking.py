@@ -55,6 +55,7 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         plan._replace(members=min(plan.members, 2)),
         plan._replace(forgetful=False),
         plan._replace(hierarchical=False),
+        plan._replace(homes=plan.homes[:-1]),
     )
     yield from (other for other in plainer if other != plan)
     for number, step in enumerate(plan.steps):

@@ -45,6 +45,7 @@ class Delivered(NamedTuple):
     sequence: int
     event: Event
     subscriptions: tuple[str, ...]
+    channel_number: int = 0
 
 
 class Subscribed(NamedTuple):
@@ -316,6 +317,7 @@ SCHEMA: Final = pa.schema(
         "event": pa.binary(),  # MessagePack
         "filter": pa.string(),  # in the language of filters
         "subscriptions": pa.list_(pa.string()),
+        "channel_number": pa.int64(),
         "added": pa.int64(),
         "removed": pa.int64(),
         "kept": pa.bool_(),

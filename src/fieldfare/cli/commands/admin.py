@@ -226,6 +226,28 @@ def links(
 
 
 @reported()
+def channels(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_json: JsonOption = False) -> None:
+    """List the types of events with one order everywhere, each with the node that numbers them.
+
+    Examples:
+        fieldfare admin channels
+    """
+    found = fetch(node, "/admin/overview", token)["channels"]
+    if as_json:
+        return typer.echo(json.dumps(found, indent=2))
+    rows = [
+        (
+            one["type"],
+            one["home"],
+            "open" if one["open"] else "waits for its home",
+            "" if one["count"] is None else f"{one['count']:,}",
+        )
+        for one in found
+    ]
+    return _print(("type", "home", "is", "last number"), rows, len(rows), "channel")
+
+
+@reported()
 def make_token(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the client that uses the token.")],
     *,

@@ -220,9 +220,10 @@ async def _with_values(client: Client, values: dict[str, object]) -> AsyncIterat
 
 
 def _line(delivery: Any) -> str:
-    """Return an event as a line: time, position in the log, fields."""
+    """Return an event as a line: time, position in the log, number in its channel, fields."""
     from fieldfare.cli.formats.values import shown
 
     when = datetime.fromtimestamp(delivery.time, UTC).astimezone().strftime("%H:%M:%S.%f")[:-3]
     fields = "  ".join(f"{typer.style(name, fg='cyan')}={shown(value)}" for name, value in delivery.event.tree.items())
-    return f"{typer.style(f'{when} #{delivery.position}', fg='bright_black')}  {fields}"
+    channel = f" {delivery.channel_number} in its channel" if delivery.channel_number else ""
+    return f"{typer.style(f'{when} #{delivery.position}{channel}', fg='bright_black')}  {fields}"

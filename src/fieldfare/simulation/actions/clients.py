@@ -17,6 +17,9 @@ from fieldfare.simulation.core_network import CoreNetwork
 
 PLACES: Final = "abcd"
 EVENTS: Final = tuple(Event({"x": x, "y": y, "at": PLACES[x]}) for x, y in product(range(4), repeat=2))
+TYPES: Final = ("red", "blue", "grey")
+"""types of events in networks with channels, of which the first have one"""
+TYPED: Final = tuple(Event({**event, "type": TYPES[int(event["x"] * 0.8)]}) for event in EVENTS)  # type: ignore[operator]
 FILTERS: Final[tuple[Filter, ...]] = tuple(
     parse(text)
     for text in (
@@ -43,7 +46,8 @@ class Publish(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Publish, here or as soon as a node serves the client."""
-        client_of(network, self.client).publish([EVENTS[one % len(EVENTS)] for one in self.events], self.ttl)
+        events = TYPED if network.options.channels.homes else EVENTS
+        client_of(network, self.client).publish([events[one % len(events)] for one in self.events], self.ttl)
 
     def simpler(self) -> Iterable[Act]:
         """Return a publication of the first event alone, and one without an end."""

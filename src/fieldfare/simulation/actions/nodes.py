@@ -61,6 +61,7 @@ class Lose(Act, frozen=True):
     """Everything settles, then a leaf of the tree fails for good, and the clients there go to another node.
 
     Clients who are away or deaf stay so until then: events wait for them at the leaf, and with the replica holder.
+    A home of a channel does not fail: its channel would end.
     """
 
     leaf: int
@@ -74,6 +75,8 @@ class Lose(Act, frozen=True):
             return
         network.settle(reunite=False)
         node = self._leaf_of(network)
+        if node in network.options.channels.homes.values():
+            return
         others = sorted(network.hosts.keys() - {node})
         here: list[DurableClient] = [one for one in network.clients.values() if node in (one.node, one.home)]
         members = list(network.members.values())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fieldfare.routing.strategies import Order
+from fieldfare.simulation.checker.channel_checks import channel_order
 from fieldfare.simulation.checker.durable_checks import check_durable, durable_safety
 from fieldfare.simulation.checker.liveness_checks import liveness, local_liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo, promised, total
@@ -21,6 +22,7 @@ __all__ = [
     "Violation",
     "attribution",
     "causal",
+    "channel_order",
     "check",
     "check_durable",
     "durable_safety",

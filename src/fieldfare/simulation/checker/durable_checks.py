@@ -14,6 +14,7 @@ from fieldfare.events.event import Event, fields_of
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.strategies import Order
 from fieldfare.simulation.checker.active_filters import advertised, any_match
+from fieldfare.simulation.checker.channel_checks import TypeOf, channel_order
 from fieldfare.simulation.checker.liveness_checks import liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo
 from fieldfare.simulation.checker.shared_checks import first_deliveries
@@ -94,19 +95,24 @@ def check_durable(
     order: Order = "causal",
     tally: Tally | None = None,
     clock_error: float = 0.0,
+    type_of: TypeOf | None = None,
 ) -> list[Violation]:
     """Run all checks of durable nodes: nothing lost, nothing twice, nothing unasked, and the promised order.
 
     An event with a time to live may be missing from the end of that time on, and earlier by the error of the clocks.
-    After a disk has lost something, the promise holds for the events published after the next quiet moment.
+    After a disk has lost something, the promise holds for the events published after the next quiet moment. With
+    channels, `type_of` tells which events are in one; the promised order is that of channels then.
     """
     once, safe = first_deliveries(trace), _without_pardoned(trace)
     found = [
         *durable_safety(_without_pardoned(once), advertisements=advertisements),
         *liveness(once, advertisements=advertisements, tally=tally, durable=True, clock_error=clock_error),
-        *(fifo(safe) if order in ("fifo", "causal") else ()),
-        *(causal(safe) if order == "causal" else ()),
     ]
+    if type_of is not None:
+        found += channel_order(safe, type_of)
+    else:
+        found += fifo(safe) if order in ("fifo", "causal") else []
+        found += causal(safe) if order == "causal" else []
     return sorted(found, key=lambda violation: violation.order)
 
 

@@ -38,7 +38,7 @@ def first_deliveries(trace: Trace) -> Trace:
                 continue
             seen.add(about)
             *fields, _, _ = record
-            found.append(Delivered._make(fields))
+            found.append(Delivered._make([*fields, 0]))  # members get no channel number
         else:
             found.append(record)
     return found

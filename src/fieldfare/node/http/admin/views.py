@@ -64,6 +64,18 @@ class PrefixView(msgspec.Struct, frozen=True):
     trees: list[TreeView]
 
 
+class ChannelView(msgspec.Struct, frozen=True):
+    """A type of events with one order everywhere."""
+
+    type: str
+    home: str
+    """node that numbers the events"""
+    count: int | None
+    """number of the last event; None at a node that is not the home"""
+    open: bool
+    """whether events of the type can be published here: the home has answered"""
+
+
 class Overview(msgspec.Struct, frozen=True):
     """The state of a node at a glance: counters, rates, log and neighbours."""
 
@@ -94,6 +106,7 @@ class Overview(msgspec.Struct, frozen=True):
     """states of the bridges, by name"""
     prefix: PrefixView | None = None
     """None: another strategy"""
+    channels: list[ChannelView] = []
 
 
 class SessionView(msgspec.Struct, frozen=True):
