@@ -23,8 +23,7 @@ def test_a_node_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(contest, "Effort", partial(contest.Effort, events=1000))
     file = tmp_path / "out.json"
     arguments = ("--quick", "--no-peer", "--filters", "100", "--subscribers", "10", "--seconds", "0.2")
-    arguments += ("--shape", "fanout,filters")
-    code, output = run(*arguments, "--only", "in memory, batches", "--json", str(file))
+    code, output = run(*arguments, "--shape", "fanout,filters", "--only", "in memory, batches", "--json", str(file))
     assert code == 0, output
     assert "Fieldfare" in output
     results = json.loads(file.read_text())
