@@ -161,6 +161,7 @@ class Deliveries:
 
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.acknowledged = number
+        session.sent = max(session.sent, number)  # of an earlier connection: this one must not send them again
         if losses.confirm(session, number) and session.durable:
             self._core.buffer.store(losses.row(name, session))
         waiting = session.pending
