@@ -79,6 +79,7 @@ class CoreHost:
             places=options.places,
             life=f"{self.name}.{life}",
             doubtful=False,
+            speaks=self.network.speaks[self.name],
             now=self.steady(),
         )
         if core.position > self.disk.last:  # the end of the log is lost, and rows know of it

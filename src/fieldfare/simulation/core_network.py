@@ -16,6 +16,7 @@ from fieldfare.core.core import Core
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.messages import FilterUpdate
+from fieldfare.protocol.versions import NEWEST
 from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
@@ -82,6 +83,8 @@ class CoreNetwork:
         self.steps = 0
         self.clients: dict[str, DurableClient] = {}
         self.disks = {name: Disk() for name in topology.brokers}
+        self.speaks = dict.fromkeys(topology.brokers, NEWEST)
+        """highest version that each node speaks, from its next start on"""
         self.lost: set[str] = set()
         """nodes that have failed for good"""
         self.down: set[str] = set()

@@ -10,15 +10,18 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.simulation.actions import clients, clocks, disks, links, nodes, parameters
+from fieldfare.simulation.actions import clients, clocks, disks, links, nodes, parameters, versions
 from fieldfare.simulation.actions.act import Act, Drawing
 from fieldfare.simulation.actions.arcs import ARCS
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
-FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks)
-"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, drawn in some"""
+FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, versions)
+"""modules of actions; a family may have `CHANCES`, drawn in all runs, `WILD`, drawn in some, and `MIXED`, drawn in runs
+with nodes of two versions"""
+OLD: Final = (clients, links, nodes, disks, clocks, versions)
+"""families that use nothing of the newest version alone, for runs with nodes of two versions"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
 
@@ -61,16 +64,17 @@ class Plan(NamedTuple):
         return tree.hierarchical("b0") if self.hierarchical else tree
 
 
-def _table(*kinds: str) -> tuple[list[Drawing], list[int]]:
+def _table(*kinds: str, families: tuple[object, ...] = FAMILIES) -> tuple[list[Drawing], list[int]]:
     """Return the ways to draw an action in all families, and their weights."""
     found: dict[Drawing, int] = {}
-    for family, kind in product(FAMILIES, kinds):
+    for family, kind in product(families, kinds):
         found.update(getattr(family, kind, {}))
     return list(found), list(found.values())
 
 
 _TAME: Final = _table("CHANCES")
 _WILD: Final = _table("CHANCES", "WILD")
+_MIXED: Final = _table("CHANCES", "MIXED", families=OLD)
 
 
 def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
@@ -79,10 +83,11 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     strategy = dice.choice(strategies)
     count = dice.choice((1, 2, 2, 3, 3, 3, 4))
     replicas = int(count > 1 and dice.random() < 0.3)
-    table = _WILD if dice.random() < 0.2 else _TAME
+    mixed = dice.random() < 0.1
+    table, register = (_MIXED, clients.register) if mixed else (_WILD if dice.random() < 0.2 else _TAME, _register)
     steps: list[Step] = []
     for _ in range(dice.randint(1, 3)):
-        steps += [Step(dice.choice(PAUSES), _register(dice)) for _ in range(dice.randint(1, 4))]
+        steps += [Step(dice.choice(PAUSES), register(dice)) for _ in range(dice.randint(1, 4))]
         if replicas and count > 2 and dice.random() < 0.15:
             steps.append(Step(0.0, nodes.Lose(dice.node(), dice.node())))
         steps.append(Step(0.0, nodes.Settle()))
