@@ -78,6 +78,7 @@ CLIENT_FRAMES: Final = (
     Sample(f.Credit(50), "Fifty deliveries more."),
     Sample(f.WatchInterest(9), "Answered by `Done`, and by `Interest` at each change."),
     Sample(f.Leave(10), "The end of the session."),
+    Sample(f.LeaveFor(11, "rome"), "The client goes to another node next."),
     Sample(
         f.Welcome("oslo", "~7f3a", "8b4c0f5d3c2e9a71", version=3),
         "A new session; the node made up its name.",
@@ -233,6 +234,9 @@ HANDOVER: Final = (
     Sample(h.SessionTakenOver(*_SESSION, "8b4c"), "The session was taken over."),
     Sample(h.SessionNotHere(*_SESSION, "rome", "no such session"), "The session is not here."),
     Sample(h.CancelHandover(*_SESSION), "The handover is cancelled."),
+    Sample(
+        h.StandInRequest("ana", "", "8b4c", {"mine": "price > 0"}, 60.0, 3), "Advertise for a session of another node."
+    ),
 )
 
 JOURNAL: Final = (

@@ -122,6 +122,31 @@ def test_a_broken_connection_repeats_the_latest_values_only(tmp_path: Path) -> N
     run(work())
 
 
+def test_a_session_keeps_its_filter_at_a_node_of_version_2_and_its_client_states_values_again_after_it() -> None:
+    async def work() -> None:
+        async with (
+            node(settings={"name": "a"}) as a,
+            node(settings={"name": "b", "speaks": 2, "join": [a.hood.url]}) as b,
+            ff.connect(a.hood.url, session="ana") as ana,
+        ):
+            await until(lambda: len(a.hood.reachable()) == 2 and len(b.hood.reachable()) == 2)
+            await ana.set_place("here")
+            async with ana.subscribe(PARKING, id="p", keep=True):
+                pass
+            await ana.move(b.hood.url)
+            assert {str(one) for one in b.node.core.interest()} == {"location = 'here' AND service = 'parking'"}
+            with pytest.raises(Refused, match="b speaks version 2, which has no SetParameters"):
+                await ana.set_place("there")
+            with pytest.raises(Refused, match="b speaks version 2, which has no SetParameters"):
+                await ana.subscribe(PARKING, id="q").__aenter__()
+            await ana.move(a.hood.url)
+            async with ana.subscribe(PARKING, id="p", keep=True) as events:
+                await ana.publish(parking("here", 1))
+                assert await take(events, 1) == [1]
+
+    run(work())
+
+
 def test_the_log_is_replayed_for_the_present_place(tmp_path: Path) -> None:
     async def work() -> None:
         async with street(tmp_path, **{"places.here": 1}) as service, ff.connect(service.hood.url) as client:

@@ -15,7 +15,7 @@ from tools.waiting import PATIENCE
 
 import fieldfare as ff
 from fieldfare.client.client import Client
-from fieldfare.client.errors import ConnectionLost, ConnectionRefused
+from fieldfare.client.errors import ConnectionLost, ConnectionRefused, Refused
 from fieldfare.client.subscription import Subscription
 from fieldfare.node.context import Context
 
@@ -355,5 +355,25 @@ def test_whoever_closes_ends_a_move() -> None:
                 await moving
         server.close()
         await asyncio.sleep(0.05)
+
+    run(work())
+
+
+def test_advertisements_go_ahead_and_linger(tmp_path: Path) -> None:
+    async def work() -> None:
+        settings = {"strategy": "covering+ads", "mobility.publisher_policy": "prefetch-delayed"}
+        async with (
+            node(settings={"name": "b", **settings}) as b,
+            node(tmp_path, settings={"name": "a", "join": [b.hood.url], **settings}) as a,
+        ):
+            await until(lambda: len(a.hood.reachable()) == 2 == len(b.hood.reachable()))
+            async with ff.connect(a.hood.url, session="taxi") as taxi, taxi.advertise("n >= 0"):
+                with pytest.raises(Refused, match="knows no way to the node nowhere"):
+                    await taxi.leave_for("nowhere")
+                await taxi.leave_for("b")
+                await until(lambda: "taxi" in b.node.core.stand_ins)
+                await taxi.move(b.hood.url)
+                await until(lambda: "taxi" in a.node.core.stand_ins and "taxi" not in b.node.core.stand_ins)
+                await taxi.publish({"n": 1})
 
     run(work())

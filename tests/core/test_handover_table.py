@@ -337,11 +337,10 @@ def test_the_table_is_complete() -> None:
 
 def test_each_message_type_is_an_input() -> None:
     begins = {h.SessionRequest, h.SessionOffer, h.SessionTakenOver}
-    assert begins | OF_HANDOVERS.keys() | OF_REPLICAS.keys() == set(get_args(h.AnyHandoverMessage))
-    of_messages = {given.value.split(",")[0] for given in Given} & {
-        kind.__name__ for kind in get_args(h.AnyHandoverMessage)
-    }
-    assert of_messages == {kind.__name__ for kind in get_args(h.AnyHandoverMessage)}
+    kinds = set(get_args(h.AnyHandoverMessage)) - {h.StandInRequest}  # which is about no session here
+    assert begins | OF_HANDOVERS.keys() | OF_REPLICAS.keys() == kinds
+    of_messages = {given.value.split(",")[0] for given in Given} & {kind.__name__ for kind in kinds}
+    assert of_messages == {kind.__name__ for kind in kinds}
 
 
 def test_each_state_leads_to_each_other() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fieldfare.filters import FilterSyntaxError, parse
 from fieldfare.filters.dynamic import DynamicFilter, is_dynamic
-from fieldfare.routing.places import ploc
+from fieldfare.routing.places import Places, ploc
 from fieldfare.simulation.filling import SQUARE, Dynamic
 
 values = st.one_of(st.integers(-3, 3), st.sampled_from(["a", "b", "it's", ":low", "myloc"]), st.booleans())
@@ -45,7 +45,7 @@ events = st.fixed_dictionaries({}, optional={"x": values, "y": values, "at": st.
 def test_filled_in_as_by_replacing_text(
     text: str, stated: dict[str, Any], here: int, some: list[dict[str, object]]
 ) -> None:
-    wanted = Dynamic("id", text).filled(stated, here)
+    wanted = Dynamic("id", text).filled(stated, Places(SQUARE, here))
     given = {**stated, "myloc": sorted(ploc(SQUARE, stated["myloc"], here))} if "myloc" in stated else stated
     found = DynamicFilter(text).fill(given)
     if "some" not in stated or stated["some"]:  # the twin cannot write an empty list

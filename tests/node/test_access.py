@@ -87,6 +87,27 @@ def test_roles_say_who_may_do_what(tmp_path: Path) -> None:
     asyncio.run(test())
 
 
+def test_every_filled_in_filter_is_checked(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with guarded(tmp_path) as node, connect(node.hood.url, token=token("ana", "trader")) as ana:
+            await ana.set(kind="quote")
+            async with ana.subscribe("kind = :kind AND price < 5") as cheap, ana.subscribe("kind = :other") as others:
+                with pytest.raises(Refused, match="may not subscribe") as refused:
+                    await ana.set(kind="order")
+                assert refused.value.code == "denied"
+                with pytest.raises(Refused, match="may not subscribe"):
+                    await ana.set(kind="quote", other="order")
+                await ana.publish({"kind": "quote", "price": 3})
+                assert await cheap.next(PATIENCE) == {"kind": "quote", "price": 3}
+                await ana.set(other="quote")
+                await ana.publish({"kind": "quote", "price": 9})
+                assert await others.next(PATIENCE) == {"kind": "quote", "price": 9}
+            with pytest.raises(Refused, match="may not subscribe"):
+                await ana.subscribe("price < :kind OR kind = :kind").__aenter__()
+
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize("wrong", ["nonsense", OLD, token("ana", "trader")[:-3] + "abc"])
 def test_a_bad_token_is_refused_and_not_repeated(tmp_path: Path, wrong: str) -> None:
     async def test() -> None:

@@ -151,6 +151,14 @@ class Client:
         self._driver.check()
         await self._driver.connection.move(to)
 
+    async def leave_for(self, node: str) -> None:
+        """Name the next node of this client, and go on as before.
+
+        With a strategy with advertisements and a policy with prefetching, the client's advertisements are at the next
+        node before the client. A wrong hint does no harm.
+        """
+        await self._driver.leave_for(node)
+
     async def leave(self) -> None:
         """End the session, with all subscriptions and waiting events, and disconnect."""
         await self._driver.end_session()

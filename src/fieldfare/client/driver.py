@@ -234,6 +234,14 @@ class Driver:
             self.check()
         return self.engine.interest.texts
 
+    async def leave_for(self, node: str) -> None:
+        """Tell the node where the client goes next."""
+        self.check()
+        answer = _future()
+        self.engine.request(lambda request: f.LeaveFor(request, node), partial(_resolve, answer))
+        self.connection.pump()
+        await answer
+
     async def end_session(self) -> None:
         """Tell the node to end the session, when all published events are safe."""
         await self.wait_until_safe()

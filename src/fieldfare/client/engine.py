@@ -126,11 +126,14 @@ class Engine:
         if self.node != welcome.node:
             for subscription in self.inbox.subscriptions.values():
                 subscription.move()
+        before = self._version
         anew = self._join(welcome)
         self.inbox.resume(welcome.acknowledged, anew=anew, void_from=welcome.void_from)
         if anew:
             self._window.renumber(welcome.accepted)
-        if self.parameters and (anew or welcome.may_repeat or welcome.void_from):  # the node may know older values
+        # The node may know older values: of a replica, of the time before a power failure, or none after version 2.
+        older = anew or welcome.may_repeat or welcome.void_from or before != welcome.version
+        if self.parameters and older:
             self._request(lambda request: self._parameters_frame(request, self.parameters), lambda _: None)
         registrations: list[Registration] = [*self.advertisements.values(), *self.inbox.subscriptions.values()]
         for registration in registrations:

@@ -221,6 +221,10 @@ class SyncClient:
         """Go to another node, at a URL, with the session."""
         self._thread.call(self._client.move(to))
 
+    def leave_for(self, node: str) -> None:
+        """Name the next node of this client, and go on as before."""
+        self._thread.call(self._client.leave_for(node))
+
     def leave(self) -> None:
         """End the session, with all subscriptions and waiting events, and disconnect."""
         self._thread.call(self._client.leave())

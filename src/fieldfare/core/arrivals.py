@@ -216,6 +216,7 @@ class Arrivals(Mapping[str, Arrival]):
         core.sessions.store(name)
         core.buffer.wake(name)
         core.replicas.mark_changed(name)
+        core.stand_ins.arrived(name, now)
         if next_request is not None:
             core.handovers.requested(name, *next_request)
 

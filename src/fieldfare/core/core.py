@@ -31,12 +31,14 @@ from fieldfare.core.inputs import Input
 from fieldfare.core.link_table import LinkTable
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
+from fieldfare.core.stand_ins import StandIns
 from fieldfare.core.state import Origin, PeerTooOld, Policy, Publication, RequestRefused, lowest_position
 from fieldfare.core.step import Step, StepBuffer
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
+from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.journal import (
@@ -76,6 +78,8 @@ class Core:
         replicas: int = 0,
         places: Places = Places(),  # noqa: B008
         secure: bool = False,
+        publishers: PublisherPolicy = SAFE,
+        proxies: tuple[str, ...] = (),
         life: str = "",
         doubtful: bool = False,
         speaks: int = NEWEST,
@@ -112,6 +116,7 @@ class Core:
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
         self.replicas = Replicas(self, replicas)
         self.handovers = Handovers(self, secure=secure)
+        self.stand_ins = StandIns(self, publishers, proxies)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
         }
@@ -206,7 +211,8 @@ class Core:
         return min([*waiting, *outgoing, *moving, self.position + 1])
 
     def tick(self, now: float) -> None:
-        """Let the broker act on the passage of time, as with repeated announcements."""
+        """Let the broker act on the passage of time, as with repeated announcements, and end stand-ins."""
+        self.stand_ins.tick(now)
         self.links.send_all(self.broker.tick(now))
 
     def expire(self, now: float, life: float) -> list[str]:
@@ -216,6 +222,12 @@ class Core:
         self.deliveries.expire(now + self.ahead)
         self.handovers.departed.expire(now, life)
         return ended
+
+    @property
+    def wakes(self) -> float | None:
+        """The time at which a `Tick` must come; None if no work is planned."""
+        times = (self.broker.wakes, self.stand_ins.wakes)
+        return min((time for time in times if time is not None), default=None)
 
     @property
     def unwritten(self) -> Sequence[JournalEntry]:

@@ -38,8 +38,13 @@ class Departures(Mapping[str, Departure]):
         *,
         departed: Departed,
         position: Callable[[], int],
+        stand_in: Callable[[str, float], None],
     ) -> None:
-        """Serve the departing sessions of a node; `position` is the last position of the log."""
+        """Serve the departing sessions of a node; `position` is the last position of the log.
+
+        Before a session drops its filters here, `stand_in` may let something of them stay.
+        """
+        self._stand_in = stand_in
         self._states = states
         self._sessions = sessions
         self._envelopes = envelopes
@@ -99,6 +104,7 @@ class Departures(Mapping[str, Departure]):
         with self._states.transition(name, HandoverInput.FREEZE) as next_states:
             if next_states is not IGNORED:
                 self[name].frozen = True
+                self._stand_in(name, now)
                 self._sessions.drop_filters(name, now)
 
     def next_deliveries(self, name: str, limit: int) -> list[tuple[int, Pending]]:

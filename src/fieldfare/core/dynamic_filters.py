@@ -1,10 +1,10 @@
 """`DynamicFilters`: filters with parameters, and the present values of each session: `price <= :budget`, `IN myloc`.
 
-A session states values, and may change several at once. The filled-in filters of all its subscriptions change in the
-same step: every new filter is in force before an old filter ends, and each neighbour hears of the change in one update.
-An event that matches before and after the change is therefore not lost. The place of a session is the value of `myloc`;
-`Places` says which places count as here, and neighbours are asked for the events of a few places more, so that most
-moves need no message.
+A session states values, and may change several at once. The filled-in filters of all subscriptions change in the same
+step: every new filter is in force before an old filter ends, and each neighbour hears of the change in a single update.
+So no event is lost whose match is the same before and after the change. The place of a session is the value of `myloc`;
+`Places` says which places count as here. Neighbours are asked for the events of a few places more, and most moves need
+no message.
 
 The rows hold the filled-in filter beside the text: a node that knows no parameters keeps the last filter.
 """
@@ -47,7 +47,7 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class DynamicFilters:
-    """The dynamic filters of all sessions, with the values that the sessions have stated."""
+    """The dynamic filters of all sessions, with the stated values."""
 
     def __init__(self, core: Core, places: Places) -> None:
         """Begin without filters and values; `places` says which places sessions may have."""
@@ -108,7 +108,7 @@ class DynamicFilters:
         return {parameter: value for parameter, value in merged.items() if value is not None}
 
     def present(self, values: Mapping[str, Any], place: str | None = None) -> Values:
-        """Return the values for filters: `myloc` is a list, of the places that count as here."""
+        """Return the values for filters: `myloc` is the list of all places near enough to count as here."""
         place = values.get(MYLOC) if place is None else place
         return values if place is None else {**values, MYLOC: sorted(self.places.near(place))}
 
@@ -138,7 +138,7 @@ class DynamicFilters:
         present: Mapping[str, Filter],
         values: Mapping[str, Any],
     ) -> dict[str, Told]:
-        """Return filled-in filters with the wider filters that neighbours hear of, and note the anchor."""
+        """Return filled-in filters with the wider filters for neighbours, and note the anchor."""
         if MYLOC not in values:
             self._anchors.pop(name, None)
             return {id: Told(one) for id, one in present.items()}
@@ -259,7 +259,7 @@ def read_dynamic(description: SessionDescription) -> tuple[dict[str, DynamicFilt
 
 
 def encode_values(values: Mapping[str, Any]) -> bytes:
-    """Return values of parameters in the form of rows and of messages, which is that of events."""
+    """Return values of parameters in the form of rows, messages and events."""
     return msgpack.encode(Event(values)) if values else b""
 
 

@@ -64,7 +64,11 @@ class Handovers:
         self.departed = Departed(core.buffer)
         self.arrivals = Arrivals(core, self.states)
         parts = self.states, core.sessions, core.envelopes, core.buffer
-        self.departures = Departures(*parts, departed=self.departed, position=lambda: core.position)
+
+        def stand_in(name: str, now: float) -> None:
+            core.stand_ins.departing(name, now)
+
+        self.departures = Departures(*parts, departed=self.departed, position=lambda: core.position, stand_in=stand_in)
         self.passes: dict[str, Pass] = {}
         """Passes of clients that follow their sessions to this node, by session."""
 
@@ -169,6 +173,10 @@ class Handovers:
             self._core.envelopes.forward(envelope, via)
             return
         message, other = h.decode(envelope.content), envelope.origin
+        if isinstance(message, h.StandInRequest):
+            check_session(message.session)
+            self._core.stand_ins.accept(message, now)
+            return
         if isinstance(message, h.SessionOffer) or (isinstance(message, h.SessionDescription) and message.replica):
             check_session(message.session)
         given = self.input_of(message, other)

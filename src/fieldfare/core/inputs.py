@@ -94,6 +94,19 @@ class ChangeFilters(Struct, frozen=True):
         core.sessions.change_filters(self.message, self.session, now)
 
 
+class ExpectMove(Struct, frozen=True):
+    """Note where the client of a session goes next, as the client says."""
+
+    session: str
+    node: str
+    identity: str = ""
+
+    def __call__(self, core: Core, _: float) -> None:
+        """Advertise there, if the policy for publishers is of that kind; refuse an unknown node."""
+        core.sessions.check_identity(self.session, self.identity)
+        core.stand_ins.expect(self.session, self.node)
+
+
 class Acknowledge(Struct, frozen=True):
     """Forget all deliveries up to a number."""
 

@@ -57,6 +57,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
         core.sessions[str(name)] = session_of_row(row, core.now, doubtful=core.doubtful)
     _restore_links(core, stored.get("neighbour", {}))
     _restore_filters(core, stored)
+    core.stand_ins.restore(stored)
     core.dynamic.restore(stored)
     losses.restore(core, stored)
     core.envelopes.restore(stored)

@@ -115,7 +115,12 @@ class SessionTable(dict[str, Session]):
         """End a session on the request of the client."""
         with self._core.handovers.states.transition(name, HandoverInput.LEAVE):
             self._core.handovers.cancel_departure(name)
-            self.end(name, now)
+            self._end_for_good(name, now)
+
+    def _end_for_good(self, name: str, now: float) -> None:
+        session = self.known(name)
+        self.end(name, now)
+        self._core.stand_ins.ended(name, session.identity, session.moves)
 
     def end(self, name: str, now: float) -> None:
         """Remove a session from the node, with all filters, deliveries and replicas."""
@@ -139,7 +144,7 @@ class SessionTable(dict[str, Session]):
         gone = sorted(away - moving - self._core.replicas.held.keys())
         for name in gone:
             with handovers.states.transition(name, HandoverInput.EXPIRE):
-                self.end(name, now)
+                self._end_for_good(name, now)
         return gone
 
     # Filters
@@ -166,6 +171,8 @@ class SessionTable(dict[str, Session]):
             # A target of a handover has subscribed to the filters before this change, so the handover begins again.
             self._core.handovers.cancel_departure(name)
             self.apply_change(message, name, now)
+            if isinstance(message, m.Advertise | m.Unadvertise):
+                self._core.stand_ins.changed(name)
 
     def apply_change(self, message: Message, name: str, now: float) -> None:
         """Change the filters of a session, on behalf of the client, a handover or a replica."""

@@ -1,8 +1,8 @@
-"""`Distributions`: statistics of events as a small value that can be kept in a file.
+"""`Distributions`: statistics of events as a small value for a file.
 
 The distribution of each field is a line of values with weights; shares of conditions are counted on the line. Fields
 with values of several kinds, lists and computed values are looked up in a sample of whole events instead. A node reads
-such a file to know which filters to merge; `fieldfare statistics` writes one from events, the pipeline from tables.
+such a file to choose filters for merging; `fieldfare statistics` counts events, the pipeline counts tables.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INFINITE: Final = (float("inf"), float("-inf"))
 
 
 class Distribution(msgspec.Struct, frozen=True, dict=True):
-    """The values of a field, in their order, with the number of events that have each value."""
+    """The values of a field in ascending order, with the number of events for each value."""
 
     kind: Kind
     missing: float
@@ -116,7 +116,7 @@ class Distributions(msgspec.Struct, frozen=True):
         return cls(len(events), fields, Sample(list(events[::step])))
 
     def share(self, dimension: Dimension, wanted: Constraint, within: Constraint) -> float:
-        """Return the share of the events that match `wanted`, a part of `within`, among those that match `within`.
+        """Return the share of events with a match of `wanted` among the events with a match of `within`.
 
         The share follows the law of succession, as for a sample.
         """
@@ -151,7 +151,7 @@ def _line(kind: Kind, events: int, counts: Counter[Any]) -> Distribution:
 
 
 def _typed(name: str, field: Distribution) -> Distribution:
-    """Return a distribution with values of its kind; JSON has no timestamps and no bytes."""
+    """Return a distribution with values of the right kind; JSON has no timestamps and no bytes."""
     if field.kind not in TYPES:
         raise ValueError(f"{name}: values of the kind {field.kind.value} have no line")
     if len(field.values) != len(field.weights):

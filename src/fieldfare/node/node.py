@@ -314,7 +314,7 @@ class Node:
     async def _tick(self) -> None:
         """Wake the broker at the requested times; some strategies never ask."""
         while True:
-            wakes = self.core.broker.wakes
+            wakes = self.core.wakes
             await asyncio.sleep(PAUSE if wakes is None else min(PAUSE, max(0.0, wakes - self.steady())))
             if wakes is not None and self.steady() >= wakes:
                 await self.submit(Tick())

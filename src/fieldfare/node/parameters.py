@@ -24,7 +24,7 @@ BURST: Final = 1.0
 
 
 async def read(written: object, node: Node) -> DynamicFilter | None:
-    """Return the filter of a client if it has parameters."""
+    """Return the filter of a client; None for a filter without parameters."""
     if not isinstance(written, str) or not (":" in written or MYLOC in written.lower()):
         return None
     check_size(len(written), node.config.limits)
@@ -32,10 +32,10 @@ async def read(written: object, node: Node) -> DynamicFilter | None:
 
 
 class Parameters:
-    """The dynamic filters of one connection."""
+    """The dynamic filters of a connection."""
 
     def __init__(self, node: Node, session: str, identity: str, fill: Fill) -> None:
-        """Serve a session; `fill` decides which filters its client may have."""
+        """Serve a session; `fill` decides which filters the client may have."""
         self._node = node
         self._session = session
         self._identity = identity
@@ -62,7 +62,7 @@ class Parameters:
         return await replay.subscribe(node, *about, **more, change=subscribe)  # type: ignore[arg-type]
 
     async def set(self, changes: Event) -> SetParameters:
-        """Return the input that changes values, as soon as the client may change them."""
+        """Return the input for a change of values, after the wait for the client's turn."""
         node, limits, tree = self._node, self._node.config.limits, dict(changes.tree)
         await asyncio.sleep(self._wait(asyncio.get_running_loop().time()))
         dynamic = node.core.dynamic
@@ -81,6 +81,6 @@ class Parameters:
                 self._fill(filter, present)
 
     def _wait(self, now: float) -> float:
-        """Return the seconds to wait before a change, so that the changes keep to the rate of the settings."""
+        """Return the seconds to wait before a change, by the rate of the settings."""
         self._free = max(self._free, now - BURST) + 1 / self._node.config.limits.parameter_changes
         return max(0.0, self._free - now)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
-from fieldfare.core.inputs import Acknowledge, ChangeFilters, Input, Leave
+from fieldfare.core.inputs import Acknowledge, ChangeFilters, ExpectMove, Input, Leave
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -93,6 +93,8 @@ class Requests:
                 self._change(m.Unadvertise(id), request)
             case f.WatchInterest(request=request):
                 self._watch_interest(request)
+            case f.LeaveFor(request=request, node=node):
+                self._submit(ExpectMove(self._name, node, self._identity), request)
             case f.Leave(request=request):
                 self._submit(Leave(self._name, self._identity), request)
             case f.Hello():

@@ -78,6 +78,8 @@ def recovered_core(
         replicas=config.sessions.replicas,
         places=places_of(config.places),
         secure=config.security is not None,
+        publishers=config.mobility.policy,
+        proxies=config.mobility.proxies,
         life=secrets.token_hex(6),
         doubtful=_may_be_a_copy(config, storage, stored),
         speaks=config.speaks,

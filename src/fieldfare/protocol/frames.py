@@ -141,6 +141,17 @@ class Leave(Frame, frozen=True):
     request: int
 
 
+class LeaveFor(Frame, frozen=True):
+    """The client will go to another node: some publisher policies let the advertisements be there first.
+
+    With an older node the client library refuses the request.
+    """
+
+    request: int
+    node: str
+    """Name of the other node."""
+
+
 # From nodes
 
 
@@ -272,5 +283,6 @@ FromClient: TypeAlias = (
     | Credit
     | WatchInterest
     | Leave
+    | LeaveFor
 )
 FromNode: TypeAlias = Welcome | Waiting | Accepted | Done | Refused | Deliveries | Interest | Bye

@@ -163,6 +163,21 @@ class CancelHandover(HandoverMessage, frozen=True):
     """End of an attempt, such as when the client has gone to another node."""
 
 
+class StandInRequest(HandoverMessage, frozen=True):
+    """Request to advertise for a publisher whose session is at the sender, as if the session were here.
+
+    No part of a handover: the ticket is empty. Such a message prepares a move, or is for a proxy; see `core.stand_ins`.
+    A hint at an older node is refused; an older proxy hears nothing, and advertises for nobody.
+    """
+
+    identity: str
+    advertisements: dict[str, str] = {}
+    """All advertisements of the session; none: stop."""
+    seconds: float = 0.0
+    moves: Number = 0
+    """How often the session had changed its node."""
+
+
 AnyHandoverMessage: TypeAlias = (
     SessionRequest
     | SessionOffer
@@ -175,6 +190,7 @@ AnyHandoverMessage: TypeAlias = (
     | SessionTakenOver
     | SessionNotHere
     | CancelHandover
+    | StandInRequest
 )
 encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(AnyHandoverMessage).decode

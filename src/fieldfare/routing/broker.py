@@ -49,7 +49,7 @@ class Routed(NamedTuple):
 
 
 class ForwardCounts(msgspec.Struct):
-    """The events that a neighbour has forwarded to a broker, each counted once."""
+    """The events of a neighbour, each counted once."""
 
     wanted: int = 0
     unwanted: int = 0
@@ -254,7 +254,7 @@ class Broker:
         return routed
 
     def _note_forwards(self, neighbour: str, routed: Sequence[Routed]) -> None:
-        """Count the events of a neighbour, and those in vain: for no client here, and for no other neighbour."""
+        """Count the events of a neighbour, and the events in vain: for no client here, and for no other neighbour."""
         unwanted = [one.event.event for one in routed if not one.clients and not one.neighbours]
         counts = self.forwards.setdefault(neighbour, ForwardCounts())
         counts.wanted += len(routed) - len(unwanted)

@@ -35,7 +35,7 @@ class Client(msgspec.Struct):
 
 
 class Told(NamedTuple):
-    """A subscription with the filter that neighbours hear of; an empty filter is neither matched nor told."""
+    """A subscription, and the filter for neighbours; an empty filter is neither matched nor told."""
 
     filter: Filter
     wider: Filter | None = None
@@ -94,7 +94,7 @@ class Clients:
         return FilterUpdate(added, removed, about)
 
     def set_subscriptions(self, client: str, changes: Mapping[str, Told]) -> FilterUpdate:
-        """Set several subscriptions at once: all new filters are in force before the first old one ends."""
+        """Set several subscriptions at once: all new filters are in force before any old filter ends."""
         self._forget_answers()
         kept = self.get(client).subscriptions
         before = {id: Told(kept[id], self._wider_of.pop((client, id), None)) for id in changes if id in kept}
@@ -154,7 +154,7 @@ class Clients:
         return any(filter.matches(event) for filter in self.all.get(client, Client()).advertisements.values())
 
     def _begin(self, id: tuple[str, str], new: Told, old: Told | None) -> tuple[Filter, ...]:
-        """Let a subscription begin; return the filter that neighbours have to hear of, if there is one."""
+        """Let a subscription begin; return the filter for neighbours, if new."""
         fresh = not (new.filter.is_empty or new.matches_as(old)) and self._enter(id, new)
         if new.wider is None:
             sent = self._sent(id, new.filter)
@@ -167,7 +167,7 @@ class Clients:
         return (sent,) if self._wider[sent] == 1 and self._subscribers.find(sent) is None else ()
 
     def _end(self, id: tuple[str, str], old: Told, new: Told | None) -> tuple[Filter, ...]:
-        """Let a subscription end; return the filter that neighbours can forget, if there is one."""
+        """Let a subscription end; return the filter for neighbours, if no longer in use."""
         last = not (old.filter.is_empty or old.matches_as(new)) and self._exit(id, old)
         if old.wider is None:
             sent = self._sent(id, old.filter)
@@ -182,7 +182,7 @@ class Clients:
         return (sent,) if self._subscribers.find(sent) is None else ()
 
     def _enter(self, id: tuple[str, str], new: Told) -> bool:
-        """Add a subscriber of a filter; tell whether it is the first."""
+        """Add a subscriber of a filter; return True for the first subscriber."""
         sent, part = self._sent(id, new.filter), self._part_of(new)
         subscribers = part.find(sent)
         if subscribers is not None:
@@ -192,7 +192,7 @@ class Clients:
         return True
 
     def _exit(self, id: tuple[str, str], old: Told) -> bool:
-        """Remove a subscriber of a filter; tell whether it was the last."""
+        """Remove a subscriber of a filter; return True for the last subscriber."""
         sent, part = self._sent(id, old.filter), self._part_of(old)
         subscribers = part.find(sent)
         assert subscribers is not None

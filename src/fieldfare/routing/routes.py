@@ -114,9 +114,9 @@ class Routes(ABC):
     def note_forwards(  # noqa: B027 - most routes learn nothing from it
         self, neighbour: str, wanted: int, unwanted: Sequence[Event]
     ) -> None:
-        """Count events that a neighbour has forwarded, those that nobody here wants apart.
+        """Count events of a neighbour, wanted and unwanted.
 
-        Routes that merge filters learn how much the mergers waste, and act at the next `tick`.
+        Routes with merged filters learn the waste of the mergers, and act at the next `tick`.
         """
 
     def subjects(self) -> tuple[About, ...]:

@@ -174,7 +174,7 @@ class TableRoutes(LinkRoutes):
         return found
 
     def note_forwards(self, neighbour: str, wanted: int, unwanted: Sequence[Event]) -> None:
-        """Let the merger know how many events passed in vain; only merging with a budget cares."""
+        """Tell the merger the number of events in vain, for merging with a budget."""
         if self._merger is not None:
             self._merger.note_forwards(neighbour, wanted, unwanted)
 
@@ -184,7 +184,7 @@ class TableRoutes(LinkRoutes):
         return 0.0 if self._merger is not None and self._merger.overdue else None
 
     def tick(self, now: float) -> list[Outgoing]:
-        """Send narrower filters to the neighbours that forward too many unwanted events."""
+        """Send narrower filters to neighbours with too many unwanted events."""
         merger = self._merger
         return [] if merger is None else _as_outgoing({one: merger.relieve(one) for one in merger.overdue})
 

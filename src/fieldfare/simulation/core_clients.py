@@ -123,9 +123,13 @@ class DurableClient:
         self.changes[self._requests] = message
         self._send(ChangeFilter(self._requests, message))
 
+    def leave_for(self, node: str) -> None:
+        """Say where the client goes next; nobody repeats the hint if it gets lost."""
+        self._send(f.LeaveFor(0, node))
+
     def _subscribed(self, message: m.Subscribe | Dynamic) -> None:
         if isinstance(message, Dynamic):
-            filter = message.filled(self.values, self.network.options.places.here)
+            filter = message.filled(self.values, self.network.options.places)
         else:
             filter = message.filter
         self.network.record(records.Subscribed, self.home, self.name, message.id, filter)

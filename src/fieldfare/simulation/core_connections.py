@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fieldfare.core.claims import ClaimSession
 from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
 from fieldfare.core.handover_state import SessionMoving
-from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, Input, Leave, TakeOver
+from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, ExpectMove, Input, Leave, TakeOver
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
@@ -240,6 +240,8 @@ class ClientConnection:
                 host.submit(change, lambda answer: self._done(request, answer))
             case EndSession(request=request):
                 host.submit(Leave(name, identity), lambda answer: self._done(request, answer))
+            case f.LeaveFor(request=request, node=node):
+                host.submit(ExpectMove(name, node, identity), lambda answer: self._done(request, answer))
             case f.Acknowledge(number=number):
                 host.submit(Acknowledge(name, number, identity), self._note_refusal)
 

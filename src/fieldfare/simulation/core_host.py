@@ -76,6 +76,8 @@ class CoreHost:
             stored,
             entries,
             replicas=options.replicas,
+            publishers=options.publishers,
+            proxies=options.proxies,
             places=options.places,
             life=f"{self.name}.{life}",
             doubtful=False,
@@ -185,7 +187,7 @@ class CoreHost:
     # Time
 
     def _set_alarm(self) -> None:
-        wakes = self.core.broker.wakes
+        wakes = self.core.wakes
         if wakes is not None:
             time = max(self.clock.now, wakes - self._wall + self._began)
             if time < self._alarm:
@@ -195,7 +197,7 @@ class CoreHost:
     def _tick(self, due: float) -> None:
         if self.up and due == self._alarm:
             self._alarm = float("inf")
-            wakes = self.core.broker.wakes
+            wakes = self.core.wakes
             if wakes is not None and self.steady() >= wakes - 1e-9:
                 self.submit(Tick())
             else:

@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from fieldfare.core.core import Core
+from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.protocol.messages import FilterUpdate
@@ -53,6 +54,9 @@ class Options(NamedTuple):
     shared: SharedIndex | None = None
     """index of the filters of all nodes; None: each node has its own"""
     places: Places = Places()
+    publishers: PublisherPolicy = SAFE
+    proxies: tuple[str, ...] = ()
+    """nodes that advertise for all publishers, if the policy has proxies"""
 
 
 class CoreNetwork:

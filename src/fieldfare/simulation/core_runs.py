@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from fieldfare.core.core import Core
 from fieldfare.filters import EVERYTHING
+from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.protocol import messages as m
 from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import STRATEGIES
@@ -22,6 +23,10 @@ from fieldfare.simulation.trace import Record
 from fieldfare.tables.network_index import NetworkIndex
 
 logger = logging.getLogger("fieldfare.node")
+
+
+LINGER = 0.3
+"""seconds for which advertisements outlive a departure: shorter and longer than other things take"""
 
 
 class Outcome(NamedTuple):
@@ -49,7 +54,17 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
     """Run a plan; the same plan gives the same run."""
     strategy = STRATEGIES[plan.strategy]
     index, places = None if plan.apart else NetworkIndex(), Places(SQUARE, plan.here, plan.ahead)
-    options = Options(strategy, plan.replicas, 0.01 if plan.forgetful else 60.0, index, places)
+    publishers = POLICIES[plan.publishers]
+    proxies = tuple(node for node in ("b0", "b2") if node in plan.topology().brokers)
+    options = Options(
+        strategy,
+        plan.replicas,
+        0.01 if plan.forgetful else 60.0,
+        index,
+        places,
+        publishers._replace(linger=LINGER) if publishers.linger else publishers,
+        proxies,
+    )
     network = CoreNetwork(plan.topology(), options, seed=plan.seed, make_core=make_core, story=story)
     errors, propagate = _Errors(network), logger.propagate
     logger.addHandler(errors)

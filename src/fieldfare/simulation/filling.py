@@ -1,6 +1,6 @@
-"""Dynamic filters as a slow, obvious twin of `filters.dynamic` fills them in: by replacing text.
+"""Dynamic filters filled in by replacing text: a slow, obvious twin of `filters.dynamic`.
 
-A simulated client keeps the values that it has stated, and so knows at each moment which filters are in force.
+A simulated client keeps all stated values, and so knows at each moment which filters are in force.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from fieldfare.filters import NOTHING, FilterSyntaxError, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.literals import literal
-from fieldfare.routing.places import Graph, ploc
+from fieldfare.routing.places import Graph, Places, ploc
 
 SQUARE: Final[Graph] = {"a": "bc", "b": "ad", "c": "ad", "d": "bc"}
 """the movement graph of the book's example"""
@@ -20,17 +20,18 @@ _MARK: Final = re.compile(r"\bmyloc\b|:(\w+)")
 
 
 class Dynamic(NamedTuple):
-    """A subscription with parameters, as a client requests it."""
+    """A subscription with parameters, as requested by a client."""
 
     id: str
     text: str
 
-    def filled(self, values: Mapping[str, Any], here: int) -> Filter:
-        """Return the filter in force; the places within `here` steps count as here."""
+    def filled(self, values: Mapping[str, Any], places: Places) -> Filter:
+        """Return the filter in force."""
 
         def written(found: re.Match[str]) -> str:
             if found[1] is None:
-                return _listed(sorted(ploc(SQUARE, values["myloc"], here)))
+                here = (values["myloc"],) if places.graph is None else ploc(places.graph, values["myloc"], places.here)
+                return _listed(sorted(here))
             value = values[found[1]]
             return _listed(value) if isinstance(value, (list, tuple)) else literal(value)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final, NamedTuple
 
+from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions import clients, clocks, disks, links, nodes, parameters, versions
 from fieldfare.simulation.actions.act import Act, Drawing
@@ -50,6 +51,8 @@ class Plan(NamedTuple):
     """clients at each node"""
     lag: float = 0.0
     """seconds until a client acknowledges, at most"""
+    publishers: str = "safe"
+    """policy for the advertisements of publishers that move"""
     apart: bool = False
     """whether each node has an index of its own, and not a part of one for all nodes, which is faster"""
     here: int = 0
@@ -105,6 +108,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         clients=dice.choice((1, 1, 2)),
         lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
         apart=dice.random() < 0.1,
+        publishers=dice.choice(list(POLICIES)),
         here=dice.choice((0, 0, 1)),
         ahead=dice.choice((0, 1, 2)),
     )

@@ -124,15 +124,16 @@ def mobility(
     """Let clients and publishers move through simulated networks, by the protocols of the literature and Fieldfare's.
 
     E9 to E12: the thesis' subscribers, who move between 100 brokers; P1 to P7: publishers who drive through a city of
-    85 brokers, with four models of a broker's cost; L1: filters that depend on a place.
+    85 brokers, with four models of a broker's cost; L1, L2: filters that depend on a place.
 
     Examples:
         fieldfare lab mobility --quick --only E9
         fieldfare lab mobility --quick --only L1 --json out.json
     """
-    from fieldfare_lab.mobility import locations, publishers, subscribers
+    from fieldfare_lab.mobility import ahead, locations, publishers, subscribers
 
-    experiments = {**subscribers.EXPERIMENTS, **publishers.EXPERIMENTS, **locations.EXPERIMENTS}
+    places = {**locations.EXPERIMENTS, **ahead.EXPERIMENTS}
+    experiments = {**subscribers.EXPERIMENTS, **publishers.EXPERIMENTS, **places}
     _run(
         experiments, only, _settings(replications, seed, quick=quick), _Output(to_json, report, plot),
         _command("mobility", only, replications, quick=quick, scaling=""), more=0, scale=None,

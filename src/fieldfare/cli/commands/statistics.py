@@ -1,4 +1,4 @@
-"""`fieldfare statistics`: the distribution of the fields of events, in a file for nodes that merge filters."""
+"""`fieldfare statistics`: the distribution of the fields of events, in a file for nodes with merging."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
+from fieldfare.mobility.publisher_policies import DELAYED, POLICIES, PublisherPolicy
 from fieldfare.node.config.secret import Secret
 from fieldfare.protocol.versions import NEWEST, OLDEST
 from fieldfare.routing.prefix.options import Layout, PrefixOptions
@@ -63,6 +64,23 @@ class RoutingSettings(Part, frozen=True):
     """largest share of unwanted events: of a merged filter as expected, and of a neighbour's events as counted"""
     merging_statistics: str = ""
     """file of statistics of the events, as of `fieldfare statistics`; empty: values are taken to be spread evenly"""
+
+
+class MobilitySettings(Part, frozen=True):
+    """The advertisements of publishers that move, for strategies with `+ads`. No policy loses events."""
+
+    publisher_policy: Literal["standard", "prefetching", "proxy", "delayed", "prefetch-delayed", "safe"] = "safe"
+    """what is advertised where besides at the node of a publisher; `safe` and `standard`: nothing"""
+    linger_seconds: Seconds = DELAYED.linger
+    """time for which advertisements stay where the publisher was, with a delayed policy"""
+    proxies: tuple[str, ...] = ()
+    """names of the nodes that advertise for all publishers, with the policy `proxy`; the same at all nodes"""
+
+    @property
+    def policy(self) -> PublisherPolicy:
+        """The policy with the time of these settings."""
+        named = POLICIES[self.publisher_policy]
+        return named._replace(linger=self.linger_seconds) if named.linger and not named.holds else named
 
 
 _PREFIX: Final = PrefixOptions()
@@ -230,6 +248,7 @@ class Config(Part, frozen=True):
     log: Log = Log()
     sessions: Sessions = Sessions()
     routing: RoutingSettings = RoutingSettings()
+    mobility: MobilitySettings = MobilitySettings()
     prefix: PrefixSettings = PrefixSettings()
     limits: Limits = Limits()
     places: PlacesSettings = PlacesSettings()
@@ -245,6 +264,7 @@ SECTIONS: Final[dict[str, type[Part]]] = {
     "log": Log,
     "sessions": Sessions,
     "routing": RoutingSettings,
+    "mobility": MobilitySettings,
     "prefix": PrefixSettings,
     "limits": Limits,
     "places": PlacesSettings,

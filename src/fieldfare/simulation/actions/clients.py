@@ -104,6 +104,17 @@ class Move(Act, frozen=True):
         client_of(network, self.client).attach(node_of(network, self.node), make_before_break=self.keep)
 
 
+class LeaveFor(Act, frozen=True):
+    """A client says that it will go to a node, which need not be true."""
+
+    client: int
+    node: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Send the hint to the node that serves the client, if any."""
+        client_of(network, self.client).leave_for(node_of(network, self.node))
+
+
 class Detach(Act, frozen=True):
     """A client goes away, until the next move or settlement."""
 
@@ -149,6 +160,7 @@ CHANCES: Final[Chances] = {
     lambda dice: Unsubscribe(dice.client(), dice.choice(IDS)): 2,
     lambda dice: Unadvertise(dice.client(), dice.choice(IDS)): 1,
     lambda dice: Move(dice.client(), dice.node(), dice.random() < 0.3): 14,
+    lambda dice: LeaveFor(dice.client(), dice.node()): 5,
     lambda dice: Detach(dice.client()): 6,
     lambda dice: BreakLine(dice.client()): 4,
 }

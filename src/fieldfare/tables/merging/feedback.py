@@ -1,11 +1,10 @@
-"""`MergingFeedback`: the share of unwanted events from a neighbour, and the budget that the share leaves for merging.
+"""`MergingFeedback`: the share of unwanted events from a neighbour, and the budget left for merging.
 
-Statistics may be wrong, and the events of tomorrow differ from those of today. So a broker counts the events that a
-neighbour forwards although nobody wants them: those are the waste of the mergers that the neighbour knows, as it is and
-not as it was predicted. The broker itself has made these mergers, so no message is needed. The events are judged in
-windows. After a window with too large a share the worst mergers are taken apart, and new mergers get half the budget;
-after a number of good windows in a row the budget doubles again, up to its first size. So the share returns below the
-budget whatever the statistics say, by the rule by which senders share a network (additive patience, quick retreat).
+Statistics may be wrong, and events change from day to day. So a broker counts the events forwarded by a neighbour and
+wanted by nobody: the true waste of the mergers sent to the neighbour. The broker itself has made the mergers, and needs
+no message. Events are judged in windows. After a window with too large a share the worst mergers are taken apart, and
+new mergers get half the budget; after a number of good windows in a row the budget doubles again, up to the first size.
+So the share returns below the budget, with any statistics.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ LEAST: Final = 1 / 256
 
 
 class MergingFeedback:
-    """The forwards of one neighbour in the present window, and the budget for new mergers.
+    """The forwards of a neighbour in the present window, and the budget for new mergers.
 
     >>> feedback = MergingFeedback(0.25)
     >>> feedback.note(48, [{"x": n} for n in range(16)])
@@ -59,9 +58,9 @@ class MergingFeedback:
         return self._count >= WINDOW and len(self._unwanted) > self._most * self._count
 
     def judge(self) -> tuple[list[Mapping[str, Any]], int]:
-        """End an overdue window, halve the budget, and return the unwanted events with the number that may pass.
+        """End an overdue window, halve the budget, and return the unwanted events with the number of tolerated events.
 
-        Of a window that has become very large, as in a large batch, the last events stand for all.
+        Of a very large window, as in a large batch, the last events stand for all.
         """
         events = self._unwanted[-WINDOW:]
         allowed = int(self._most * self._count * len(events) / len(self._unwanted))

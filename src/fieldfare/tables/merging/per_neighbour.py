@@ -150,19 +150,19 @@ class NeighbourMerger(OutgoingMerger[Interface]):
         self._feedback: dict[Interface, MergingFeedback] = {}
 
     def note_forwards(self, neighbour: Interface, wanted: int, unwanted: Sequence[Mapping[str, object]]) -> None:
-        """Count events of a neighbour, those that nobody wants apart; `relieve` acts on the counts."""
+        """Count wanted and unwanted events of a neighbour; `relieve` acts on the counts."""
         if self.merging.budget and neighbour in self._mergers:
             self._feedback.setdefault(neighbour, MergingFeedback(self.merging.budget)).note(wanted, unwanted)
 
     @property
     def overdue(self) -> list[Interface]:
-        """The neighbours that forward a larger share of unwanted events than the budget allows."""
+        """The neighbours with a larger share of unwanted events than the budget allows."""
         return in_order(one for one, feedback in self._feedback.items() if feedback.overdue)
 
     def relieve(self, neighbour: Interface) -> TableUpdate:
-        """Take apart the mergers that let unwanted events of a neighbour pass; return the update for the neighbour.
+        """Take apart the mergers to blame for unwanted events of a neighbour; return the update for the neighbour.
 
-        Their roots merge again only when a later change makes one of them a partner, within the budget that is left.
+        The roots merge again only with a partner in a later change, within the rest of the budget.
         """
         events, allowed = self._feedback[neighbour].judge()
         merger = self._mergers.get(neighbour)
@@ -172,7 +172,7 @@ class NeighbourMerger(OutgoingMerger[Interface]):
         return merger.relieve(events, allowed)
 
     def _merging_for(self, neighbour: Interface) -> Merging:
-        """Return the options of merging for a neighbour, with the budget that unwanted events have left."""
+        """Return the options of merging for a neighbour, with the rest of the budget."""
         feedback = self._feedback.get(neighbour)
         if feedback is None:
             return self.merging

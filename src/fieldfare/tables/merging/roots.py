@@ -151,7 +151,7 @@ class RootMerger:
     def relieve(self, unwanted: Sequence[Mapping[str, object]], allowed: int) -> TableUpdate:
         """Take mergers apart until at most `allowed` of some unwanted events would have passed.
 
-        The mergers that let most of the events pass go first. Their roots merge again as far as `merging` allows now.
+        The mergers with most of the events go first. The roots merge again as far as `merging` allows now.
         """
         self._before = {}
         left = {
