@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import FreezeSession, Maintain, SendDeliveries, SendReplicaPart, Tick
+from fieldfare.core.recovery import life_rows
 from fieldfare.core.replica_state import ReplicaPart
 from fieldfare.core.step import Step
 from fieldfare.core.stored_deliveries import stored_deliveries
-from fieldfare.protocol.journal import Row
 from fieldfare.routing.broker import Broker
 from fieldfare.simulation.disk import Disk, Stage
 from fieldfare.simulation.processes import Process, Work
@@ -61,7 +61,8 @@ class CoreHost:
     def _recovered(self) -> Core:
         stored, entries = self.disk.load()
         life = int(stored.get("life", {}).get((), 0)) + 1
-        self.disk.remember(Row("life", (), life))
+        for row in life_rows(life):
+            self.disk.remember(row)
         options = self.network.options
         broker = Broker(
             self.name,
