@@ -20,6 +20,7 @@ from fieldfare.client import handshake
 from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
 from fieldfare.core.state import PeerTooOld
+from fieldfare.filters import parse
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
@@ -127,7 +128,9 @@ def test_nodes_are_upgraded_one_after_the_other_and_back(tmp_path: Path) -> None
         stacks = {name: contextlib.AsyncExitStack() for name in ports}
         nodes = {name: await start(name, OLDEST, stacks[name]) for name in ports}
         tasks = [asyncio.create_task(one.live()) for one in subscribers]
-        await until(lambda: all(len(one.node.core.interest()) == len(books) for one in nodes.values()))
+        wanted = [parse(book.filter) for book in books]
+        for interest in [one.node.core.interest for one in nodes.values()]:
+            await until(lambda: all(any(one.covers(each) for one in interest()) for each in wanted))  # noqa: B023
         tasks.append(asyncio.create_task(publisher.live()))
         for speaks in (NEWEST, OLDEST):
             for name, port in ports.items():
