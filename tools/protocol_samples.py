@@ -12,6 +12,7 @@ from fieldfare.events.event import Event
 from fieldfare.events.values import Interval
 from fieldfare.filters import parse
 from fieldfare.filters.named_filter import NamedFilter
+from fieldfare.protocol import channels as c
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import journal as j
@@ -61,6 +62,11 @@ CLIENT_FRAMES: Final = (
         "The session goes on at another node: the fields from `at` on repeat the last `Welcome`.",
         "moved",
     ),
+    Sample(
+        f.Hello(3, "orders", "", 20, shared=True, member="w1", key="account"),
+        "A member of a shared session: events of one account go to one member at a time.",
+        "member",
+    ),
     Sample(f.Publish(1, [_raw(QUOTE), _raw(Event({}))]), "Two events, numbers 1 and 2.", "batch"),
     Sample(f.Publish(3, [_raw(QUOTE)], 60.0, "IBM"), "With a time to live and a name for replacement.", "options"),
     Sample(f.Publish(4, [_raw(KINDS)]), "All kinds of values in one event.", "values"),
@@ -75,6 +81,7 @@ CLIENT_FRAMES: Final = (
     Sample(f.Advertise(7, "mine", "price > 0"), "An announcement of events."),
     Sample(f.Unadvertise(8, "mine"), "The end of an advertisement."),
     Sample(f.Acknowledge(17), "All deliveries up to number 17."),
+    Sample(f.Acknowledge(0, (21, 19)), "Of a member: the deliveries 21 and 19 alone.", "member"),
     Sample(f.Credit(50), "Fifty deliveries more."),
     Sample(f.WatchInterest(9), "Answered by `Done`, and by `Interest` at each change."),
     Sample(f.Leave(10), "The end of the session."),
@@ -103,9 +110,10 @@ CLIENT_FRAMES: Final = (
             warned=1,
             ticket="f1Yc",
         ),
-        "A session that has moved here and lost deliveries, with all fields.",
+        "A session that has moved here and lost deliveries, with all fields but `shared`.",
         "longest",
     ),
+    Sample(f.Welcome("oslo", "orders", "8b4c0f5d3c2e9a71", version=3, shared=True), "To a member.", "member"),
     Sample(f.Waiting("rome"), "The session is on its way from rome."),
     Sample(f.Accepted(2), "Events 1 and 2 are safe."),
     Sample(f.Done(1), "The request with number 1 is done.", "plain"),
@@ -116,11 +124,16 @@ CLIENT_FRAMES: Final = (
         f.Deliveries(
             [
                 f.Delivery(18, 40, 1767225601.5, "bob", _raw(QUOTE), ("cheap", "all")),
-                f.Delivery(20, 43, 1767225602.0, "bob", _raw(QUOTE), ("all",), "8b4c0f5d3c2e9a71", 7),
+                f.Delivery(20, 43, 1767225602.0, "bob", _raw(QUOTE), ("all",), "8b4c0f5d3c2e9a71", 7, 101),
             ],
             1,
         ),
-        "Number 19 was dropped. An item is a list; its last two members may be missing.",
+        "Number 19 was dropped. An item is a list; its last three members may be missing.",
+    ),
+    Sample(
+        f.Deliveries([f.Delivery(12, 31, 1767225600.5, "bob", _raw(QUOTE), ("all",))], redelivered=(12,)),
+        "To a member: another member may have had number 12.",
+        "member",
     ),
     Sample(f.Interest(["price < 10", "symbol = 'IBM'"]), "The filters of all subscribers."),
     Sample(f.Bye("the session is used by another connection now", retry=False), "Do not connect again.", "final"),
@@ -173,9 +186,10 @@ LINK_MESSAGES: Final = (
     Sample(m.Forward(QUOTE, "bob", 7), "An event on its way, with defaults left out.", "shortest"),
     Sample(
         m.Forward(KINDS, "bob", 7, "oslo", "oslo", expires=1767225660.0, replaces="IBM", tag=b"\x01\x02"),
-        "All fields.",
+        "With a tag.",
         "longest",
     ),
+    Sample(m.Forward(QUOTE, "bob", 7, "8b4c#quote", "oslo", channel_number=101), "Numbered by its channel.", "channel"),
     Sample(_UPDATE, "A named filter is a list of its name and its text.", "change"),
     Sample(m.FilterUpdate((parse("x = 1"),), about="advertisements", all=True, topic="t"), "All that counts.", "all"),
     Sample(m.Envelope("bern", "oslo", b"\x80"), "For a node that is no neighbour; see handover.json for contents."),
@@ -239,6 +253,12 @@ HANDOVER: Final = (
     ),
 )
 
+CHANNELS: Final = (
+    Sample(c.JoinChannel("quote"), "A node with publishers asks the home of a channel."),
+    Sample(c.ChannelOpen("quote"), "Events of the type may come, each in an envelope, as `Forward`."),
+    Sample(c.ChannelClosed("quote", "the settings of rome name no node for it"), "The settings of both nodes differ."),
+)
+
 JOURNAL: Final = (
     Sample(j.EntryDetails("8b4c", "oslo"), "An event for nobody; trailing defaults are left out.", "shortest"),
     Sample(
@@ -256,7 +276,17 @@ JOURNAL: Final = (
             8,
             b"\x01",
         ),
-        "All fields.",
+        "All fields of version 2.",
         "longest",
+    ),
+    Sample(
+        j.EntryDetails("8b4c#quote", "oslo", "rome", 18, 3, channel_number=101),
+        "An event with the number 101 in the channel of its type.",
+        "channel",
+    ),
+    Sample(
+        j.EntryDetails("8b4c#quote", "oslo", first=6, last=8, channel_home="rome"),
+        "An event that left for the home of its channel.",
+        "left",
     ),
 )

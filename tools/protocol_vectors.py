@@ -25,7 +25,7 @@ from fieldfare.events import msgpack as event_msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
-from fieldfare.protocol import frames, handover, journal, link_frames, versions, wire
+from fieldfare.protocol import channels, frames, handover, journal, link_frames, versions, wire
 from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC
 from tools import protocol_samples as samples
 
@@ -165,6 +165,14 @@ FORMS: Final = {
         handover.encode,
         handover.decode,
         _builder(handover.AnyHandoverMessage),
+    ),
+    "channels": Form(
+        samples.CHANNELS,
+        get_args(channels.AnyChannelMessage),
+        versions.NEWEST,
+        channels.encode,
+        channels.decode,
+        _builder(channels.AnyChannelMessage),
     ),
     "journal": Form(
         samples.JOURNAL,

@@ -32,7 +32,7 @@ COMMANDS = (
 )
 ON_A_NODE = (
     "pub", "sub", "top", "admin overview", "admin sessions", "admin session", "admin subscriptions", "admin table",
-    "admin links", "admin token",
+    "admin links", "admin channels", "admin token",
 )  # fmt: skip
 """commands that need a node; `test_http` runs their examples"""
 ON_A_FOLDER = {"admin salvage"}

@@ -151,6 +151,20 @@ def test_proxies_follow_the_advertisements_until_the_session_ends() -> None:
     assert stand_ins(made) == []
 
 
+def test_a_proxy_hears_of_a_change_that_its_unknown_version_held_back() -> None:
+    """After a start, a node does not know what far nodes speak."""
+    made = network("proxy")
+    made.cut("b0", "b1")
+    made.clock.run(made.clock.now + 2.0)
+    made.kill("b0", seconds=0.1)
+    made.clock.run(made.clock.now + 1.0)
+    made.clients["ana"].change(m.Advertise("more", parse("y > 0")))
+    made.clock.run(made.clock.now + 1.0)
+    made.settle()
+    for node, neighbour in (("b2", "b3"), ("b2", "b1")):
+        assert set(known(made, node, neighbour, "advertisements")) == {parse("x > 0"), parse("y > 0")}
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 def test_random_moves_and_hints_lose_nothing(policy: str) -> None:
     for seed in range(6):

@@ -19,6 +19,7 @@ from tests.certificates import self_signed
 from tests.node.http.helpers import SECRET, Api, api, until
 
 from fieldfare.node import listener as doors
+from fieldfare.node import websocket_frames
 from fieldfare.node.config import Limits
 from fieldfare.node.listener import Door
 from fieldfare.node.security import make_token
@@ -208,7 +209,7 @@ def test_half_a_message_after_hello_is_shown_out_and_silence_is_not(half: bytes)
 def test_a_message_in_endless_fragments_is_refused() -> None:
     async def main() -> None:
         async with api() as found, upgraded(found) as one:
-            one.say(frame(b"", fin=False) + frame(b"", 0, fin=False) * (doors.MOST_FRAGMENTS + 5))
+            one.say(frame(b"", fin=False) + frame(b"", 0, fin=False) * (websocket_frames.MOST_FRAGMENTS + 5))
             assert b"too many fragments" in await one.gone()
 
     asyncio.run(main())

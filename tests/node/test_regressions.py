@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import gc
 import shutil
 import ssl
 import threading
 import time
 import weakref
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +16,7 @@ import httpx
 import msgspec
 import pytest
 import websockets
+from tests.node.lines import Line, served
 from tests.node.talking import Talker, line, linked, settings, talking, until
 from tools.effort import steps
 from tools.waiting import PATIENCE
@@ -53,48 +52,6 @@ SOON = PATIENCE
 
 def token(name: str) -> str:
     return make_token(Secret(SECRET), name, ["client"], 3600.0, time.time())
-
-
-class Line:
-    """A socket whose other end is the test, which may stop reading."""
-
-    def __init__(self, *frames: f.Frame) -> None:
-        self.incoming: asyncio.Queue[bytes | None] = asyncio.Queue()
-        for frame in frames:
-            self.incoming.put_nowait(_bytes(frame))
-        self.sent: list[f.FromNode] = []
-        self.reads = asyncio.Event()
-        self.reads.set()
-
-    async def receive(self) -> bytes | None:
-        await asyncio.sleep(0)  # as a real one lets others have a turn
-        return await self.incoming.get()
-
-    async def send(self, data: bytes | str) -> None:
-        await self.reads.wait()
-        self.sent.append(MSGPACK_CODEC.from_node(data))
-
-    async def close(self, code: int, reason: str) -> None:
-        self.incoming.put_nowait(None)
-
-
-def _bytes(frame: f.Frame) -> bytes:
-    data = MSGPACK_CODEC.encode(frame)
-    assert isinstance(data, bytes)
-    return data
-
-
-@contextlib.asynccontextmanager
-async def served(service: Context, socket: Line) -> AsyncIterator[asyncio.Task[None]]:
-    """A client at the other end of such a socket."""
-    connection = ClientConnection(service.node, service.interests, socket, MSGPACK_CODEC, None)
-    task = asyncio.create_task(connection.serve())
-    del connection
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def refused(node: Context, session: str) -> str:
@@ -323,11 +280,11 @@ def test_the_end_of_a_former_connection_is_not_that_of_the_new_one() -> None:
             former = Line(f.Hello(session="bob"))
             async with served(node, former) as gone:
                 await until(lambda: former.sent)
-                former.reads.clear()  # as behind a dead network
+                former.stop_reading()  # as behind a dead network
                 async with talking(node, "bob") as bob:
                     assert isinstance(await bob.ask(f.WatchInterest), f.Done)
                     assert (await bob.hear(f.Interest)).filters == []
-                    former.reads.set()
+                    former.read_again()
                     await asyncio.wait_for(gone, SOON)
                     assert isinstance(former.sent[-1], f.Bye)
                     await ana.subscribe("s", "x > 5")
@@ -418,15 +375,13 @@ def test_who_asks_and_does_not_read_has_to_wait() -> None:
         many = 5000
         async with running(settings()) as node:
             client = Line(f.Hello(), *(f.Unsubscribe(request, "nobody") for request in range(1, many + 1)))
-            client.reads.clear()
             async with served(node, client):
-                client.reads.set()
-                await until(lambda: client.sent)
-                client.reads.clear()
+                await until(lambda: client.written)
+                client.stop_reading()
                 for _ in range(3 * many):
                     await asyncio.sleep(0)
-                assert client.incoming.qsize() > many // 2
-                client.reads.set()
+                assert len(client.coming) > many // 2
+                client.read_again()
                 await until(lambda: len(client.sent) == many + 1)  # and nothing is forgotten
 
     asyncio.run(test())
@@ -510,14 +465,15 @@ def test_a_connection_is_not_kept_until_its_token_ends() -> None:
     async def test() -> None:
         async with running(settings(flags={"security.secret": SECRET})) as node:
             client = Line(f.Hello(token=token("ana")))
-            connection = ClientConnection(node.node, node.interests, client, MSGPACK_CODEC, None)
+            connection = ClientConnection(node.node, node.interests, client.socket, MSGPACK_CODEC, None)
             gone = weakref.ref(connection)
             serving = asyncio.create_task(connection.serve())
-            await until(lambda: client.sent)
+            written = client.written
+            await until(lambda: written)
             assert isinstance(client.sent[0], f.Welcome)
-            client.incoming.put_nowait(None)
+            client.close()
             await asyncio.wait_for(serving, SOON)
-            del connection, serving
+            del client, connection, serving
             await asyncio.sleep(0.01)
             gc.collect()
             assert gone() is None

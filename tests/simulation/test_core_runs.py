@@ -14,6 +14,7 @@ from fieldfare.core.step import Step
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions.act import Act
 from fieldfare.simulation.actions.clients import Detach, Move, Publish, Subscribe
+from fieldfare.simulation.actions.clocks import Jump
 from fieldfare.simulation.actions.disks import FlipBit
 from fieldfare.simulation.actions.links import Cut, Heal
 from fieldfare.simulation.actions.nodes import Kill, Lose, Maintain, Settle
@@ -22,6 +23,7 @@ from fieldfare.simulation.core_runs import run
 from fieldfare.simulation.disk import Disk, Stage
 from fieldfare.simulation.plans import Plan, draw, read
 from fieldfare.simulation.plans import Step as At
+from fieldfare.simulation.trace import Delivered
 
 SEEDS = 8
 """runs of each strategy, in each circumstance"""
@@ -34,6 +36,7 @@ ENOUGH = 1000
 def test_nothing_is_lost_or_repeated(strategy: str, replicas: int) -> None:
     for seed in range(SEEDS):
         plan = draw(seed, (strategy,))._replace(replicas=replicas, hierarchical=False, forgetful=seed % 2 > replicas)
+        plan = plan._replace(synced=plan.synced or replicas > 0)
         assert failure(plan) == ""
 
 
@@ -197,6 +200,12 @@ def test_a_session_that_has_moved_is_taken_over_though_nothing_was_acknowledged(
     assert failure(Plan(0, "covering", (0, 1), steps, replicas=1)) == ""
 
 
+def test_a_replica_holder_keeps_a_replica_though_the_session_almost_came() -> None:
+    """The described session took the place of the replica there, and the client went back before the rest came."""
+    steps = (At(0.0, Move(3, 0)), At(0.1, Move(3, 3)), At(0.0, Lose(3, 2)))
+    assert failure(Plan(155, "imperfect+ads", (2, 1, 3), steps, replicas=1)) == ""
+
+
 def test_a_repeated_request_for_a_session_has_a_ticket_of_its_own() -> None:
     """A connection cancels the request of the next connection, which asks again; the first answer came for the second."""
     steps = (
@@ -228,3 +237,17 @@ def test_filters_of_one_text_are_told_apart_on_disk() -> None:
         At(0.0, Publish(0, (0,))),
     )
     assert failure(Plan(0, "simple", (0, 1), steps)) == ""
+
+
+def test_an_event_is_good_for_its_time_to_live_by_the_clocks_of_the_nodes() -> None:
+    """An hour on the clock of the node that delivers excuses the loss of a short-lived event, and of no other."""
+    steps = (
+        At(0.0, Subscribe(1, "one", 0)),
+        At(0.0, Settle()),
+        At(0.0, Jump(1, 3600.0)),
+        At(0.0, Publish(0, (0,), 10.0)),
+        At(0.0, Publish(0, (1,), 1e5)),
+    )
+    plan = Plan(0, "covering", (0,), steps)
+    assert failure(plan) == ""
+    assert [one.sequence for one in run(plan).trace if isinstance(one, Delivered)] == [2]

@@ -18,7 +18,9 @@ fields: dict[str, st.SearchStrategy[object]] = {
     "filter": st.sampled_from([parse("a < 5"), parse("a = 1 OR NOT b LIKE '%x'"), parse("TRUE")]),
     "subscriptions": st.lists(names).map(tuple),
     "kept": st.booleans(),
-} | dict.fromkeys(["order", "sequence", "added", "removed"], counts)
+    "redelivered": st.booleans(),
+    "ttl": st.floats(0, 1e6),
+} | dict.fromkeys(["order", "sequence", "channel_number", "added", "removed"], counts)
 traces = st.lists(
     st.sampled_from(sorted(records.KINDS)).flatmap(
         lambda kind: st.builds(

@@ -102,6 +102,7 @@ _admin: tuple[tuple[str, Callable[..., None]], ...] = (
     ("subscriptions", admin.subscriptions),
     ("table", admin.table),
     ("links", admin.links),
+    ("channels", admin.channels),
     ("token", admin.make_token),
     ("salvage", salvage.command),
 )

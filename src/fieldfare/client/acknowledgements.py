@@ -10,6 +10,8 @@ No I/O here, and no clock.
 
 from __future__ import annotations
 
+from fieldfare.protocol import frames as f
+
 
 class Outstanding:
     """The open deliveries of a session, which are not acknowledged. A new identity of the session needs a new object.
@@ -90,10 +92,58 @@ class Outstanding:
         self._sent = number
         return number
 
+    def frame(self) -> f.Acknowledge | None:
+        """Return the acknowledgement to send at once, if any."""
+        number = self.due()
+        return f.Acknowledge(number) if number else None
+
     def resume(self, acknowledged: int) -> None:
         """Go on with a new connection; the node knows acknowledgements up to a number."""
         self._sent = acknowledged
         self._last = max(self._last, acknowledged)
+
+
+class SeparateOutstanding:
+    """The open deliveries of a member on a connection, acknowledged separately.
+
+    Numbers arrive in any order, since deliveries of a lost member come to the others.
+
+    >>> deliveries = SeparateOutstanding()
+    >>> [deliveries.add(number, 1) for number in (7, 8, 3)]
+    [True, True, True]
+    >>> deliveries.acknowledge(8), deliveries.frame()
+    (True, Acknowledge(number=0, numbers=(8,)))
+    """
+
+    last = 0
+    """A member does not go on where an earlier connection ended."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, int] = {}
+        self._due: list[int] = []
+
+    def add(self, number: int, parts: int) -> bool:
+        """Note a delivery for so many subscriptions; without any, the delivery is acknowledged at once."""
+        if parts:
+            self._open[number] = parts
+        else:
+            self._due.append(number)
+        return True
+
+    def acknowledge(self, number: int) -> bool:
+        """Note the acknowledgement of a subscription; return True if no other subscription still has to acknowledge."""
+        left = self._open[number] - 1
+        if left:
+            self._open[number] = left
+            return False
+        del self._open[number]
+        self._due.append(number)
+        return True
+
+    def frame(self) -> f.Acknowledge | None:
+        """Return the acknowledgement to send at once, if any."""
+        due, self._due = self._due, []
+        return f.Acknowledge(0, tuple(due)) if due else None
 
 
 class Allowance:

@@ -38,7 +38,10 @@ def connect(
     *,
     session: str = "",
     token: str | Callable[[], str] = "",
-    credit: int = 1000,
+    shared: bool = False,
+    member: str = "",
+    key: str = "",
+    credit: int | None = None,
     quench: bool = False,
     json: bool = False,
     ssl: tls.SSLContext | None = None,
@@ -55,7 +58,11 @@ def connect(
         session: the name of a durable session: the node keeps subscriptions and waiting events while the client is
             away. Another node gets the session from the last node: nothing is lost and no event comes twice.
         token: the client's identity, for a node with security; or a function returning a token for each connection.
-        credit: the number of events from the node before the client has to acknowledge some.
+        shared: be a member of the session: each event goes to one of the members that are connected, and again to
+            another if the member goes without an acknowledgement. A member publishes as a client without a session.
+        member: the name of the member; a second connection of the same name takes the place of the first.
+        key: a field; events with the same value there go to the same member while one is not acknowledged.
+        credit: the number of events from the node before the client has to acknowledge some; 1000, and for a member 20.
         quench: do not send events without a matching subscription.
         json: use JSON frames, which are slower, but readable.
         ssl: the context for `wss://`, if the default is not enough.
@@ -71,6 +78,9 @@ def connect(
             url,
             session=session,
             token=token,
+            shared=shared,
+            member=member,
+            key=key,
             credit=credit,
             quench=quench,
             json=json,
@@ -266,6 +276,8 @@ class Client:
     async def request(self, event: object, *, timeout: float = 5.0) -> Event:
         """Publish an event and wait for another client's `reply`; TimeoutError after so many seconds."""
         self._driver.check()
+        if self._driver.engine.shared:
+            raise ValueError("a member of a shared session makes no requests: any member could get the reply")
         reply: asyncio.Future[Event] | None = None
         try:
             async with asyncio.timeout(timeout):

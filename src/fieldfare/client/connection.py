@@ -18,7 +18,7 @@ import websockets
 from fieldfare.client.address_book import AddressBook, Invitation
 from fieldfare.client.engine import Engine
 from fieldfare.client.errors import ConnectionLost, ConnectionRefused
-from fieldfare.client.handshake import Dialled, check_url, dial, reason_of
+from fieldfare.client.handshake import Dialled, Redirected, check_url, dial, reason_of
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import Codec, FrameError
 from fieldfare.retry import Backoff
@@ -192,7 +192,14 @@ class Connection:
 
     async def _dial(self) -> None:
         if not await self._dial_invitation():
-            self._begin(*await self._dial_one_of(self.addresses.urls))
+            try:
+                dialled = await self._dial_one_of(self.addresses.urls)
+            except Redirected as error:
+                self.addresses.follow(error.to, "")
+                if self.addresses.urls[0] != error.to:  # not without a ticket: the address is not the program's choice
+                    raise
+                dialled = await self._dial_one_of(self.addresses.urls)
+            self._begin(*dialled)
 
     async def _dial_one_of(self, urls: list[str], *, moving: bool = False, ticket: str = "") -> Dialled:
         def hello() -> f.Hello:

@@ -29,6 +29,10 @@ logger = logging.getLogger("fieldfare.client")
 
 WINDOW: Final = 10_000
 """published events that may be under way: sent or waiting, and not safe"""
+CREDIT: Final = 1000
+"""deliveries that a client may hold, unless the program says otherwise"""
+MEMBER_CREDIT: Final = 20
+"""the same for a member of a shared session: deliveries that a busy member holds keep others idle"""
 MAX_REFUSALS: Final = 1000
 """refused receipts that `drain` remembers"""
 LEAVE_TIMEOUT: Final = 30.0
@@ -44,7 +48,10 @@ class Driver:
         *,
         session: str = "",
         token: str | Callable[[], str] = "",
-        credit: int = 1000,
+        shared: bool = False,
+        member: str = "",
+        key: str = "",
+        credit: int | None = None,
         quench: bool = False,
         json: bool = False,
         ssl: tls.SSLContext | None = None,
@@ -59,7 +66,10 @@ class Driver:
             encode_event=self.codec.raw,
             session=session,
             at=at,
-            credit=credit,
+            credit=credit if credit is not None else MEMBER_CREDIT if shared else CREDIT,
+            shared=shared,
+            member=member,
+            key=key,
             quench=quench,
             on_dropped=on_dropped,
         )

@@ -53,8 +53,13 @@ class Engine:
         at: str = "",
         credit: int = 1000,
         quench: bool = False,
+        shared: bool = False,
+        member: str = "",
+        key: str = "",
         on_dropped: DroppedHook = lambda count, reason: None,
     ) -> None:
+        if (shared or member or key) and not (shared and session):
+            raise ValueError("a member of a shared session needs its name: connect(..., session='a name', shared=True)")
         self.node = at
         """the name of the node that has the session"""
         self.session = session
@@ -67,7 +72,10 @@ class Engine:
         self.dropped = 0
         """events for this client that the node has dropped, since the engine was made"""
         self.interest = Interest(quench=quench)
-        self.inbox = Inbox(credit, durable=self.durable)
+        self.shared = shared
+        """whether the client is a member of a session, and each event goes to one of the members"""
+        self.inbox = Inbox(credit, durable=self.durable, shared=shared)
+        self._member, self._key = member, key
         self.advertisements: dict[str, AdvertisementRegistration] = {}
         self.parameters: dict[str, object] = {}
         """values that the program has stated for the parameters of filters; None: forgotten"""
@@ -99,6 +107,8 @@ class Engine:
         credit. A ticket takes the place of the token at an address named by a node.
         """
         self._moving = moving
+        if not moving:
+            self.inbox.give_back()
         credit = 0 if moving else self.inbox.credit()
         token = "" if ticket else token
         if not self.durable:
@@ -112,14 +122,18 @@ class Engine:
             replicas=self._replicas,
             moves=self._moves,
             lives=self._lives,
-            seen=self.inbox.last,
+            seen=0 if self.shared else self.inbox.last,
             ticket=ticket,
+            shared=self.shared,
+            member=self._member,
+            key=self._key,
         )
 
     def begin(self, welcome: f.Welcome, now: float) -> None:
         """Start on a new connection: repeat everything forgotten or unanswered by the node."""
         self.connected = True
         self._frames.clear()
+        self.inbox.give_back()
         self._frames.extend(self._requests.resume())
         if self._moving:
             self._frames.append(f.Credit(self.inbox.credit()))
@@ -204,9 +218,9 @@ class Engine:
     def receive(self, frame: f.FromNode) -> None:
         """Take a frame of the node, after `Welcome`. `Bye` is for the caller, because a connection must follow."""
         match frame:
-            case f.Deliveries(items=items, dropped=dropped):
+            case f.Deliveries(items=items, dropped=dropped, redelivered=redelivered):
                 self._note_dropped(dropped)
-                self.inbox.receive(items)
+                self.inbox.receive(items, frozenset(redelivered))
             case f.Done(request=request, log_start=first):
                 if first:
                     self._report_loss(0, f"the log of {self.node} begins at position {first}: older events are gone")

@@ -31,6 +31,14 @@ class Dialled(NamedTuple):
     welcome: f.Welcome
 
 
+class Redirected(ConnectionLost):
+    """Another node has the members of the session."""
+
+    def __init__(self, reason: str, to: str) -> None:
+        super().__init__(reason)
+        self.to = to
+
+
 def check_url(url: str) -> None:
     """Raise a ValueError for a text that is no WebSocket URL."""
     try:
@@ -58,7 +66,7 @@ async def dial(
         try:
             return await _dial_one(url, codec, ssl, hello, wait, insecure=insecure)
         except (OSError, TimeoutError, websockets.InvalidHandshake, websockets.ConnectionClosed) as error:
-            if isinstance(error, ConnectionRefused):
+            if isinstance(error, ConnectionRefused | Redirected):
                 raise
             problems.append(f"{url}: {str(error) or type(error).__name__}")
             urls.append(urls.pop(0))
@@ -99,9 +107,13 @@ async def _dial_one(
             wait(welcome.source)
             welcome = await _receive(socket, codec)
         if isinstance(welcome, f.Bye):
+            if welcome.to:
+                raise Redirected(welcome.reason, welcome.to)
             raise ConnectionLost(welcome.reason) if welcome.retry else ConnectionRefused(welcome.reason)
         if not isinstance(welcome, f.Welcome):
             raise ConnectionRefused(f"{url} answered with {type(welcome).__name__} instead of Welcome")
+        if first.shared and not welcome.shared:
+            raise ConnectionRefused(f"{welcome.node} knows no shared sessions: it has an earlier version of Fieldfare")
     except FrameError as error:
         await socket.close()
         raise ConnectionRefused(f"{url} is no node of Fieldfare: {error}") from None

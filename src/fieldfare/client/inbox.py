@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from fieldfare.client.acknowledgements import Allowance, Outstanding
+from fieldfare.client.acknowledgements import Allowance, Outstanding, SeparateOutstanding
 from fieldfare.client.registrations import REPLIES, Item, SubscriptionRegistration
 from fieldfare.protocol import frames as f
 
@@ -25,7 +25,8 @@ logger = logging.getLogger("fieldfare.client")
 class Inbox:
     """All open deliveries of a client."""
 
-    def __init__(self, credit: int, *, durable: bool) -> None:
+    def __init__(self, credit: int, *, durable: bool, shared: bool = False) -> None:
+        """Hold at most `credit` open deliveries; a member of a `shared` session acknowledges each separately."""
         if credit < 1:
             raise ValueError("credit is at least 1: with less, nothing could be delivered")
         self.subscriptions: dict[str, SubscriptionRegistration] = {}
@@ -34,7 +35,8 @@ class Inbox:
         self.may_repeat = 0
         """deliveries up to this number may be events that were delivered before under other numbers"""
         self._durable = durable
-        self._outstanding = Outstanding()
+        self._shared = shared
+        self._outstanding: Outstanding | SeparateOutstanding = SeparateOutstanding() if shared else Outstanding()
         self._allowance = Allowance(credit)
         self._unclaimed: dict[str, list[Item]] = {}
         """deliveries of subscriptions that the program has not entered, by subscription id"""
@@ -58,6 +60,8 @@ class Inbox:
         The node knows acknowledgements up to `acknowledged`. If `void_from` is not 0, the node has forgotten
         deliveries from `void_from` on, and will use the numbers for other events.
         """
+        if isinstance(self._outstanding, SeparateOutstanding):
+            return
         if anew:
             self._outstanding = Outstanding()
         elif 0 < void_from <= self.last:
@@ -65,6 +69,21 @@ class Inbox:
             logger.warning("the node has forgotten %d deliveries: its log went back in time", forgotten)
             self._outstanding = self._outstanding.cut(void_from)
         self._outstanding.resume(acknowledged)
+
+    def give_back(self) -> None:
+        """Forget the queued deliveries of an earlier connection, which now go to any member of the session.
+
+        Deliveries that the program has taken are delivered again, too, and acknowledged in vain.
+        """
+        if not self._shared:
+            return
+        queues = [subscription.queue for subscription in self.subscriptions.values()]
+        for queue in (*queues, *self._unclaimed.values()):
+            for item in queue:
+                self.acknowledge(item)
+            queue.clear()
+        self._unclaimed.clear()
+        self._outstanding = SeparateOutstanding()
 
     def add(self, subscription: SubscriptionRegistration) -> None:
         """Add a subscription, with the waiting deliveries of the id."""
@@ -86,13 +105,13 @@ class Inbox:
         for item in left:
             self.acknowledge(item)
 
-    def receive(self, deliveries: list[f.Delivery]) -> None:
+    def receive(self, deliveries: list[f.Delivery], redelivered: frozenset[int] = frozenset()) -> None:
         """Pass deliveries to the matching subscriptions."""
         for delivery in deliveries:
-            self._receive(delivery)
+            self._receive(delivery, redelivered=delivery.number in redelivered)
         self._plan_frame()
 
-    def _receive(self, delivery: f.Delivery) -> None:
+    def _receive(self, delivery: f.Delivery, *, redelivered: bool) -> None:
         users, unclaimed = [], []
         for id in delivery.subscriptions:
             user = self.subscriptions.get(id)
@@ -101,14 +120,14 @@ class Inbox:
                     users.append(user)
             elif self._durable and id not in self._ended and id != REPLIES:
                 unclaimed.append(id)
-        if self._is_repeated(delivery):
+        if not self._shared and self._is_repeated(delivery):
             users, unclaimed = [], []
         parts = len(users) + len(unclaimed)
         new = self._outstanding.add(delivery.number, parts)
         self._allowance.receive(new=new and parts > 0)
         if not new:
             return
-        item = Item(self._outstanding, delivery)
+        item = Item(self._outstanding, delivery, redelivered=redelivered)
         for user in users:
             user.add(item)
         for id in unclaimed:
@@ -147,8 +166,7 @@ class Inbox:
 
     def acknowledgement(self) -> f.Acknowledge | None:
         """Return the acknowledgement due now, if any."""
-        number = self._outstanding.due()
-        return f.Acknowledge(number) if number else None
+        return self._outstanding.frame()
 
     def end(self, error: Exception | None) -> None:
         """End all subscriptions, with an error or without; queued deliveries can still be taken."""

@@ -46,7 +46,7 @@ class Reader(Generic[T_co]):
             raise ValueError("keep=True needs a durable session: connect(..., session='a name')")
         written = write_filter(filter)
         self.registration = SubscriptionRegistration(
-            id or make_id(written, driver.engine.inbox.subscriptions), written, since, keep=keep
+            id or make_id(written, driver.engine.inbox.subscriptions), written, since, keep=keep or driver.engine.shared
         )
         self._driver = driver
         self._type = type

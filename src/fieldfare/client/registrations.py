@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from fieldfare.client.acknowledgements import Outstanding
+from fieldfare.client.acknowledgements import Outstanding, SeparateOutstanding
 from fieldfare.client.errors import Refused
 from fieldfare.protocol import frames as f
 
@@ -27,11 +27,14 @@ NO_SUBSCRIPTION: Final = "~nobody"
 class Item:
     """A delivery, and the count of deliveries in which the delivery is open."""
 
-    __slots__ = ("delivery", "outstanding")
+    __slots__ = ("delivery", "outstanding", "redelivered")
 
-    def __init__(self, outstanding: Outstanding, delivery: f.Delivery) -> None:
+    def __init__(
+        self, outstanding: Outstanding | SeparateOutstanding, delivery: f.Delivery, *, redelivered: bool = False
+    ) -> None:
         self.outstanding = outstanding
         self.delivery = delivery
+        self.redelivered = redelivered
 
 
 class Registration:

@@ -48,9 +48,19 @@ class Delivery(Generic[T_co]):
         return self._item.delivery.publisher
 
     @property
+    def channel_number(self) -> int:
+        """The number of the event in the channel of its type, the same for all receivers; 0 without a channel."""
+        return self._item.delivery.channel_number
+
+    @property
     def subscriptions(self) -> tuple[str, ...]:
         """The ids of all matching subscriptions of the session."""
         return self._item.delivery.subscriptions
+
+    @property
+    def redelivered(self) -> bool:
+        """Tell whether another member of a shared session may have had the event, and did not acknowledge it."""
+        return self._item.redelivered
 
     async def acknowledge(self) -> None:
         """Acknowledge the event, which is then not delivered again. A second time does no harm."""

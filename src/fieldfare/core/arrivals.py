@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from fieldfare.core import losses
 from fieldfare.core.dynamic_filters import read_dynamic
-from fieldfare.core.handover_state import Arrival, HandoverError
+from fieldfare.core.handover_state import Arrival, HandoverError, SharedElsewhere
 from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput
-from fieldfare.core.state import Session, pending_event
+from fieldfare.core.state import RequestRefused, Session, pending_event
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
@@ -40,7 +40,7 @@ class Arrivals(Mapping[str, Arrival]):
         """Serve the arriving sessions of a node."""
         self._core = core
         self._states = states
-        self.refused: dict[tuple[str, str | None], str] = {}
+        self.refused: dict[tuple[str, str | None], RequestRefused] = {}
         """Reasons why requested sessions do not come, by name and owner."""
         self.unclaimed: set[str] = set()
         """Sessions that no node had and that began anew here, until their clients come."""
@@ -118,7 +118,8 @@ class Arrivals(Mapping[str, Arrival]):
             dynamic, values = read_dynamic(message)
         except ValueError as error:
             self._send(source, h.CancelHandover(name, message.ticket))
-            self._refuse(name, f"{core.broker.name} cannot read a filter of the session {name}: {error}")
+            reason = f"{core.broker.name} cannot read a filter of the session {name}: {error}"
+            self._refuse(name, RequestRefused(reason))
             return
         if arrival.session is not None:  # the node described the session and then fell silent: the replica has it all
             core.sessions.end(name, now)
@@ -184,7 +185,8 @@ class Arrivals(Mapping[str, Arrival]):
         """Follow a session to the next node; if no node has the session, a new one begins here."""
         core, arrival, name = self._core, self[message.session], message.session
         if message.refused:
-            self._refuse(name, message.refused)
+            shared = SharedElsewhere(message.refused, message.node)
+            self._refuse(name, shared if message.node else RequestRefused(message.refused), message.node)
             return
         node = message.node
         if node == core.broker.name:  # so the session was here once
@@ -220,13 +222,13 @@ class Arrivals(Mapping[str, Arrival]):
         if next_request is not None:
             core.handovers.requested(name, *next_request)
 
-    def _refuse(self, name: str, reason: str) -> None:
+    def _refuse(self, name: str, reason: RequestRefused, node: str = "") -> None:
         arrival = self[name]
         self._remove(name)
         self.refused[name, arrival.owner] = reason
         if arrival.next_request is not None:
-            ticket, node, _ = arrival.next_request
-            self._send(node, h.SessionNotHere(name, ticket, refused=reason))
+            ticket, asking, _ = arrival.next_request
+            self._send(asking, h.SessionNotHere(name, ticket, node, str(reason)))
 
     def defer(self, name: str, ticket: str, target: str, owner: str | None) -> None:
         """Note the request of a third node, which is answered when the session is here; the latest such request counts.

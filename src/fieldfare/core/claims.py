@@ -37,14 +37,27 @@ class ClaimSession(Struct, frozen=True):
     owner: str = ""
     seen: int = 0
     known: Lineage = ()
+    member: str = ""
+    """Unique name of a member that shares the session; empty for a client with a session of its own."""
+    label: str = ""
+    """Name that the member has given itself."""
+    key: str = ""
+    """Field by which the members share the events; empty: each event may go to any member."""
 
     def __call__(self, core: Core, now: float) -> Claimed | None:
         """Return the session, or None while the session is on its way to this node."""
+        if self.member:
+            core.members.check(self.session, self.key)
+        else:
+            core.members.check_unshared(self.session)
         session = core.handovers.claim(
             self.session, self.fresh, now, at=self.at, identity=self.identity, moves=self.moves, owner=self.owner
         )
         if session is None:
             return None
+        if self.member:
+            core.members.attach(self.session, self.member, self.label, self.key)
+            return Claimed(session)
         void = 0
         if self.identity == session.identity:
             void = core.sessions.first_void(self.session, self.seen, self.known)

@@ -7,7 +7,9 @@ the core calls `step` with a batch of `inputs`, writes the entries and rows of t
 
 - A client with a *session* keeps filters and unacknowledged deliveries (`sessions`,
   `deliveries`). A repeated request counts once.
+- A session may be shared by several workers, of which each event goes to one (`members`).
 - A message to a neighbour is numbered and kept until the neighbour's acknowledgement (`links`).
+- Events of some types are numbered at one node, in a total order (`channels`).
 - Sessions move between nodes (`handovers`) and have copies at neighbours (`replicas`); the messages for both travel in
   `envelopes`.
 
@@ -20,15 +22,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from fieldfare.core import recovery
+from fieldfare.core.channel_map import ChannelMap
+from fieldfare.core.channels import Channels
 from fieldfare.core.deliveries import Deliveries
 from fieldfare.core.dynamic_filters import DynamicFilters
 from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
-from fieldfare.core.inputs import Input
+from fieldfare.core.inputs import Acknowledge, Input
 from fieldfare.core.link_table import LinkTable
+from fieldfare.core.members import Members
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
 from fieldfare.core.stand_ins import StandIns
@@ -78,6 +84,7 @@ class Core:
         replicas: int = 0,
         places: Places = Places(),  # noqa: B008
         secure: bool = False,
+        channels: ChannelMap = ChannelMap(),  # noqa: B008 - immutable
         publishers: PublisherPolicy = SAFE,
         proxies: tuple[str, ...] = (),
         life: str = "",
@@ -89,7 +96,8 @@ class Core:
 
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
         is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. The
-        `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. The `life`
+        `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. Events of
+        the types in `channels` are numbered. The `life`
         is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
         latest, and a program without memory of its session gets a new identity.
         """
@@ -112,10 +120,12 @@ class Core:
         self.sessions = SessionTable(self)
         self.dynamic = DynamicFilters(self, places)
         self.deliveries = Deliveries(self)
+        self.members = Members(self)
         self.links = LinkTable(self)
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
         self.replicas = Replicas(self, replicas)
         self.handovers = Handovers(self, secure=secure)
+        self.channels = Channels(self, channels)
         self.stand_ins = StandIns(self, publishers, proxies)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
@@ -129,21 +139,28 @@ class Core:
     def step(self, inputs: Sequence[Input | Publication], now: float, ahead: float = 0.0) -> Step:
         """Apply inputs in order, and return everything to write before anybody may hear of the effects.
 
-        Consecutive publications are matched as a single batch. An input that fails leaves the others alone. The wall
-        clock is `ahead` seconds before `now`, a time that never jumps.
+        Consecutive publications are matched as a single batch, across acknowledgements: those are about deliveries of
+        earlier steps. An input that fails leaves the others alone. The wall clock is `ahead` seconds before `now`, a
+        time that never jumps.
         """
         self.ahead = ahead
-        answers: list[Any] = []
-        publications: list[Publication] = []
-        for one in inputs:
+        answers: list[Any] = [None] * len(inputs)
+        places: list[int] = []
+        for place, one in enumerate(inputs):
             if isinstance(one, Publication):
-                publications.append(one)
+                places.append(place)
                 continue
-            answers += self.publish(publications, now)
-            publications = []
-            answers.append(self._answer(one, now))
-        answers += self.publish(publications, now)
+            if places and not isinstance(one, Acknowledge):
+                self._publish(inputs, places, answers, now)
+            answers[place] = self._answer(one, now)
+        self._publish(inputs, places, answers, now)
         return self.drain()._replace(answers=answers)
+
+    def _publish(self, inputs: Sequence[Any], places: list[int], answers: list[Any], now: float) -> None:
+        """Publish the inputs of some places, note the answers there, and empty the list of places."""
+        for place, answer in zip(places, self.publish([inputs[place] for place in places], now), strict=True):
+            answers[place] = answer
+        places.clear()
 
     def _answer(self, apply: Input, now: float) -> Any:
         try:
@@ -157,6 +174,7 @@ class Core:
     def drain(self) -> Step:
         """Return all unwritten changes since the last step."""
         self.replicas.assign_holders()
+        self.members.store_changed()
         return self.buffer.drain(self.sessions, self.links)
 
     def store_row(self, row: Row) -> None:
@@ -187,18 +205,21 @@ class Core:
         for name in self.links:
             self.links.store(name)
         self.replicas.checkpoint()
+        self.channels.checkpoint()
         self.buffer.store(Row("checkpoint", (), self.position))
 
     def rewind(self, position: int) -> None:
         """Forget the events behind a position: the end of the log is lost, and other events will stand there soon."""
         self.position = position
         self.deliveries.rewind(position)
+        self.channels.rewind(position)
         for link in self.links.values():
             link.born, link.low = min(link.born, position), min(link.low, position + 1)
 
     def resume(self) -> None:
         """Continue after a restart: cancel handovers without a waiting client, and announce filters to neighbours."""
         self.handovers.cancel_unanswered()
+        self.channels.begin(self.now)
         for neighbour in self.links:
             self.links.announce_filters(neighbour)
 
@@ -220,7 +241,9 @@ class Core:
         ended = self.sessions.expire(now, life)
         self.replicas.expire(now, life)
         self.deliveries.expire(now + self.ahead)
+        self.members.expire()
         self.handovers.departed.expire(now, life)
+        self.channels.ask_again()
         return ended
 
     @property
@@ -293,7 +316,7 @@ class Core:
             session.sequence = max(known, last)
             self.replicas.published(one.session)
             answers.append(session.sequence)
-        self.route(accepted, LOCAL, now)
+        self.channels.publish(accepted, now)
         return answers
 
     def _refusal_of(self, one: Publication) -> RequestRefused | None:
@@ -301,24 +324,35 @@ class Core:
             self.sessions.check_identity(one.session, one.identity)
         except RequestRefused as refusal:
             return refusal
-        if self.broker.strategy.advertisements is None:
-            return None
+        refused = self.channels.refusal_of(one.events)
+        if refused is not None or self.broker.strategy.advertisements is None:
+            return refused
         if all(self.broker.clients.may_publish(one.session, event) for event in one.events):
             return None
         return RequestRefused("no advertisement of yours promises such an event")
 
     def route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float) -> None:
-        """Match events, and log each with the receiving sessions and neighbours."""
+        """Match events, and log each with the receiving sessions and neighbours.
+
+        An event that gets its channel number here goes to all neighbours, also to the one that sent it.
+        """
+        for numbered, run in groupby(accepted, key=lambda one: one[1].numbered):
+            self._route(list(run), via, now, sender=LOCAL if numbered else via)
+
+    def _route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float, sender: str) -> None:
         followed = self.handovers.any() or self.replicas.any()
-        for forward, clients, neighbours, _, place in self.broker.route([forward for forward, _ in accepted], via, now):
+        events = [forward for forward, _ in accepted]
+        for forward, clients, neighbours, _, place in self.broker.route(events, sender, now):
             self.position += 1
             to = self.deliveries.add_event(forward, self.position, clients)
             for name in clients if followed else ():
                 self.handovers.delivered(name, self.sessions[name].count, _id(forward))
                 self.replicas.delivered(name, self.sessions[name].count, _id(forward))
             out = [(neighbour, self.links.enqueue(neighbour, self.position)) for neighbour in neighbours]
-            number, after, first, last = accepted[place][1]
+            number, after, first, last, numbered = accepted[place][1]
             more: dict[str, Any] = {"first": first, "last": last, **options_of(forward)}
+            if numbered:
+                more["channel_number"] = self.channels.next_number(forward.by)
             details = EntryDetails(forward.by, forward.source, via, number, after, to, out, **more)
             self._log(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
 

@@ -157,10 +157,12 @@ class Deliveries:
             session.sent = max(session.sent, number)  # an earlier connection has sent it
             self._forget(name, session, number)
             self._core.replicas.acknowledged(name, number)
+            self._core.members.acknowledged(name, number)
             session.check()
 
     def _forget(self, name: str, session: Session, number: int) -> None:
         session.acknowledged = number
+        session.sent = max(session.sent, number)  # of an earlier connection: this one must not send them again
         if losses.confirm(session, number) and session.durable:
             self._core.buffer.store(losses.row(name, session))
         waiting = session.pending

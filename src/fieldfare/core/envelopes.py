@@ -1,6 +1,8 @@
 """`Envelopes`: messages to any node, neighbour or not, sent from link to link and in order.
 
-Without a known way to the receiver, an envelope waits here until a neighbour reaches the receiver.
+Without a known way to the receiver, an envelope waits here until a neighbour reaches the receiver. A neighbour that has
+just restarted may not know for a moment which nodes are behind it: the last known way counts until there is another, so
+that no later envelope overtakes an earlier one.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from fieldfare.core.step import StepBuffer
 from fieldfare.protocol import handover, wire
+from fieldfare.protocol.channels import AnyChannelMessage
 from fieldfare.protocol.handover import AnyHandoverMessage
 from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
@@ -33,13 +36,15 @@ class Envelopes:
         self._buffer = buffer
         self._behind: dict[str, set[str]] = {}
         """By neighbour: the nodes that are reached through it."""
+        self._former: dict[str, str] = {}
+        """Nodes that no neighbour reaches at present, each with the last neighbour that did."""
         self._versions: dict[str, int] = {}
         """Versions that nodes speak, as last heard; no row has them."""
         self._parked: dict[int, Envelope] = {}
         """Envelopes that wait, by the number of their row."""
         self._count = 0
 
-    def send(self, to: str, message: AnyHandoverMessage) -> None:
+    def send(self, to: str, message: AnyHandoverMessage | AnyChannelMessage) -> None:
         """Send a message to a node, unless the node's version lacks the kind of message."""
         if not lacking(self.version_of(to), message):
             self.forward(Envelope(to, self._name, handover.encode(message)))
@@ -58,6 +63,8 @@ class Envelopes:
         way = next((one for one, nodes in self._behind.items() if envelope.to in nodes and one in links), None)
         if envelope.to in links:
             way = envelope.to
+        elif way is None and self._former.get(envelope.to) in links:
+            way = self._former[envelope.to]
         if way is not None:
             self._links.send(way, envelope)
             return
@@ -74,9 +81,16 @@ class Envelopes:
         nodes = list(nodes)
         self._versions.update({node: versions.get(node, OLDEST) for node in nodes})
         known = set(nodes) | {neighbour}
-        if self._behind.get(neighbour) != known:
+        before = self._behind.get(neighbour, set())
+        if before != known:
             self._behind[neighbour] = known
             self._buffer.store(Row("reach", (neighbour,), sorted(known)))
+        for node in before - known:
+            self._former[node] = neighbour
+            self._buffer.store(Row("former_way", (node,), neighbour))
+        for node in known & self._former.keys():
+            del self._former[node]
+            self._buffer.store(Row("former_way", (node,)))
         parked, self._parked = self._parked, {}
         for number, envelope in parked.items():
             self._buffer.store(Row("parked", (number,)))
@@ -86,6 +100,9 @@ class Envelopes:
         """Forget a former neighbour; the envelopes in the outbox have to find another way."""
         if self._behind.pop(neighbour, None) is not None:
             self._buffer.store(Row("reach", (neighbour,)))
+        for node in [node for node, way in self._former.items() if way == neighbour]:
+            del self._former[node]
+            self._buffer.store(Row("former_way", (node,)))
         for what in outbox:
             message = wire.decode(what) if isinstance(what, bytes) else None
             if isinstance(message, Envelope):
@@ -95,6 +112,7 @@ class Envelopes:
         """Recover the ways and the waiting envelopes from stored rows."""
         for (neighbour,), nodes in stored.get("reach", {}).items():
             self._behind[str(neighbour)] = set(nodes)
+        self._former = {str(node): str(way) for (node,), way in stored.get("former_way", {}).items()}
         for (number,), (to, origin, content) in sorted(stored.get("parked", {}).items()):
             self._parked[int(number)] = Envelope(to, origin, content)
             self._count = int(number)

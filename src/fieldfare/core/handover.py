@@ -64,6 +64,8 @@ class Handovers:
         self.departed = Departed(core.buffer)
         self.arrivals = Arrivals(core, self.states)
         parts = self.states, core.sessions, core.envelopes, core.buffer
+        self._offered: dict[str, str] = {}
+        """Targets of offered sessions: an administrator moves a session with all its members."""
 
         def stand_in(name: str, now: float) -> None:
             core.stand_ins.departing(name, now)
@@ -113,7 +115,7 @@ class Handovers:
     ) -> Session | None:
         asking = owner if self._secure else None
         if (name, asking) in self.arrivals.refused:
-            raise RequestRefused(self.arrivals.refused.pop((name, asking)))
+            raise self.arrivals.refused.pop((name, asking))
         core, here, elsewhere = self._core, self._core.broker.name, at not in ("", self._core.broker.name)
         session = core.sessions[name] if self.status(name) == "here" else None
         # No node has an unclaimed session: to ask for it would never end.
@@ -159,6 +161,7 @@ class Handovers:
     def offer(self, name: str, target: str, ticket: str) -> None:
         """Offer a session, with the client, to another node."""
         with self.states.transition(name, HandoverInput.OFFER):
+            self._offered[name] = target
             self._send(target, h.SessionOffer(name, ticket, self._core.sessions[name].owner))
 
     def cancel_unanswered(self) -> None:
@@ -275,8 +278,11 @@ class Handovers:
             self._send(target, h.SessionNotHere(name, ticket, self.departed.node_of(name)))
         elif session.owner != owner and (self._secure or owner is not None):
             self._send(target, h.SessionNotHere(name, ticket, refused=f"the session {name} belongs to somebody else"))
+        elif core.members.of(name) is not None and self._offered.get(name) != target:
+            self._send(target, h.SessionNotHere(name, ticket, core.broker.name, core.members.description(name)))
         else:
             self.departures.begin(name, session, ticket, target)
+            core.replicas.offered(name, target)
 
     def _lost(self, name: str, holder: str, now: float) -> None:
         """End a session after the take-over by a replica holder, and disconnect the client here.
@@ -319,6 +325,7 @@ class Handovers:
         """Forget everything about an ended session."""
         self.arrivals.unclaimed.discard(name)
         self.passes.pop(name, None)
+        self._offered.pop(name, None)
 
     def low_water(self) -> list[int]:
         """Return the positions from which handovers still need the log."""

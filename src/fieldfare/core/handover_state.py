@@ -40,6 +40,14 @@ class TemporarilyRefused(RequestRefused):
     """The request may succeed later, or at another node."""
 
 
+class SharedElsewhere(TemporarilyRefused):
+    """The members of the session are at another node, where a further member may attach."""
+
+    def __init__(self, reason: str, node: str) -> None:
+        super().__init__(reason)
+        self.node = node
+
+
 class Arrival(msgspec.Struct):
     """A session on the way to the present node."""
 

@@ -42,6 +42,7 @@ class Attach(Struct, frozen=True):
 
     def __call__(self, core: Core, now: float) -> Session:
         """Return the session, new or known, with its client connected."""
+        core.members.check_unshared(self.session)
         return core.sessions.attach(self.session, self.fresh, now, durable=self.durable, owner=self.owner)
 
 
@@ -65,6 +66,7 @@ class Leave(Struct, frozen=True):
         """Refuse if the session of this identity is over."""
         if self.identity:
             core.sessions.check_identity(self.session, self.identity)
+            core.members.check_alone(self.session)
         if self.session in core.sessions:
             core.sessions.leave(self.session, now)
 
@@ -286,8 +288,10 @@ class SetReachable(Struct, frozen=True):
     versions: Mapping[str, int] = {}
 
     def __call__(self, core: Core, _: float) -> None:
-        """Send the envelopes that have waited for a way."""
+        """Send the envelopes that have waited for a way, greet proxies, and ask homes of channels."""
         core.envelopes.set_reachable(self.neighbour, self.nodes, self.versions)
+        core.stand_ins.greet()
+        core.channels.ask()
 
 
 # Handovers and replicas

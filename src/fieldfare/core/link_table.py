@@ -15,6 +15,7 @@ from fieldfare.core.state_rows import link_row
 from fieldfare.filters import EVERYTHING
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.channels import is_channel_message
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import MOST, Lineage, extend, still_valid
 from fieldfare.protocol.link_frames import LinkResume
@@ -243,10 +244,11 @@ class LinkTable(dict[str, Link]):
             if number != link.received + 1:
                 raise ValueError(f"{neighbour} has left out its message {link.received + 1}")
             message = self._decode(neighbour, number, data)
+            event = core.channels.opened(message) if isinstance(message, m.Envelope) else message
             if number in link.already:
                 del link.already[number]
-            elif isinstance(message, m.Forward):
-                events.append((message, Origin(number, link.last_change)))
+            elif isinstance(event, m.Forward):
+                events.append((event, Origin(number, link.last_change, numbered=event is not message)))
                 count += 1
             else:
                 core.route(events, neighbour, now)
@@ -302,8 +304,12 @@ class LinkTable(dict[str, Link]):
         return FilterUpdate()
 
     def _open(self, envelope: m.Envelope, via: str, now: float) -> None:
+        core = self._core
         try:
-            self._core.handovers.receive(envelope, now, via)
+            if envelope.to == core.broker.name and is_channel_message(envelope.content):
+                core.channels.receive(envelope)
+            else:
+                core.handovers.receive(envelope, now, via)
         except Exception:  # the link must not come to a halt: it would bring the same again and again
             logger.exception("an envelope from %s could not be opened", envelope.origin)
 

@@ -19,6 +19,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
+from fieldfare.protocol.channels import identity_of
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
@@ -26,6 +27,7 @@ from fieldfare.protocol.journal import (
     RowKey,
     StoredRows,
     details_of,
+    handed_over,
     is_handed_over,
 )
 from fieldfare.protocol.messages import FilterUpdate
@@ -41,6 +43,7 @@ OF_SESSIONS: Final = (
     "dynamic",
     "parameters",
     "replayed",
+    "acknowledged",
     "copy",
     "kept",
     "departure",
@@ -49,8 +52,8 @@ OF_SESSIONS: Final = (
 OF_NEIGHBOURS: Final = ("told", "outbox")
 """Kinds of rows that are of no use without the row of the neighbour."""
 
-NEW_ROWS: Final = ("dynamic", "parameters", "stand-in")
-"""Kinds of rows that the version before does not know, and leaves alone; see `life_rows`."""
+NEW_ROWS: Final = ("acknowledged", "dynamic", "parameters", "stand-in")
+"""Kinds of rows about sessions that the version before does not know, and leaves alone; see `life_rows`."""
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -74,9 +77,11 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
     core.stand_ins.restore(stored)
     core.dynamic.restore(stored)
     losses.restore(core, stored)
+    core.members.restore(stored)
     core.envelopes.restore(stored)
     core.replicas.restore(stored)
     core.handovers.restore(stored)
+    core.channels.restore(stored)
     for (name, number), row in sorted(stored.get("replayed", {}).items()):
         session = core.sessions[str(name)]
         session.count = max(session.count, int(number))
@@ -103,6 +108,7 @@ def _finish(core: Core) -> None:
         link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.acknowledged + 1, link.last + 1)}
         link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.position)
         link.released = link.last
+    core.channels.finish_restore()
 
 
 def _without_outdated(stored: StoredRows, buffer: StepBuffer) -> StoredRows:
@@ -175,6 +181,7 @@ def _restore_entry(core: Core, entry: JournalEntry) -> None:
     core.position = max(core.position, entry.position)
     core.handovers.restore_entry(entry, details)
     core.replicas.restore_entry(entry, details)
+    core.channels.restore_entry(entry, details)
     if entry.time >= core.now + core.ahead - 2 * core.broker.remember and not is_handed_over(entry):
         core.broker.note_seen(entry.publisher, details.by, entry.sequence, core.now)
     _restore_origin(core, entry, details)
@@ -191,9 +198,10 @@ def _restore_entry(core: Core, entry: JournalEntry) -> None:
 def _restore_origin(core: Core, entry: JournalEntry, details: EntryDetails) -> None:
     """Restore the count of the publisher, or of the sending neighbour."""
     publisher = core.sessions.get(entry.publisher)
+    sequence = handed_over(entry.sequence) if details.channel_home else entry.sequence
     # A neighbour may name any publisher, so only an event that was published here counts.
-    if publisher is not None and publisher.identity == details.by and details.via == LOCAL:
-        publisher.sequence = max(publisher.sequence, entry.sequence)
+    if publisher is not None and publisher.identity == identity_of(details.by) and details.via == LOCAL:
+        publisher.sequence = max(publisher.sequence, sequence)
     link = core.links.get(details.via)
     if link is not None and entry.position > max(link.born, link.renumbered_at):
         if details.after <= link.last_change:
@@ -207,7 +215,8 @@ def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails) 
         session = core.sessions.get(name)
         if session is not None and session.mark == mark:
             session.count = max(session.count, number)
-            if number > session.acknowledged and entry.position >= session.low:
+            done = number <= session.acknowledged or core.members.is_done(name, number)
+            if not done and entry.position >= session.low:
                 session.pending[number] = pending_event(entry.position, ids, entry.publisher, details)
                 core.deliveries.replace_earlier(name, session, number)
                 if len(session.pending) > 2 * core.limit:

@@ -16,8 +16,8 @@ class ReplicaHolder(msgspec.Struct):
     """A neighbour that holds a replica, seen from the session's node. All fields but the last are values of its row."""
 
     ticket: str
-    subscriptions: dict[str, str]
-    """Subscriptions of the session, as last sent to the holder."""
+    subscriptions: dict[str, str] | None
+    """Subscriptions of the session, as last sent to the holder; None if the holder may have dropped the replica."""
     ready: bool = False
     """Whether the holder has subscribed to all of them."""
     upto: int = 0

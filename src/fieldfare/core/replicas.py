@@ -91,6 +91,9 @@ class Replicas:
         for name in sorted(changed):
             session = self._core.sessions.get(name)
             here = self._core.handovers.status(name) == "here"
+            if name in self._core.handovers.departures:  # the session may stay after all
+                self._changed.add(name)
+                continue
             mine = name not in self.held and not name.startswith(INTERNAL) and here
             if session is not None and session.durable and mine:
                 self._describe(name, session)
@@ -182,6 +185,17 @@ class Replicas:
         for holder, one in self.holders.get(name, {}).items():
             counts = session.sequence, session.count, session.acknowledged, session.moves
             self._send(holder, h.ReplicaProgress(name, one.ticket, *counts, last_events))
+
+    def offered(self, name: str, target: str) -> None:
+        """Schedule another copy for a holder that a session is described to, unless the session goes there.
+
+        The description of an arriving session takes the place of the replica, and is dropped if the session stays.
+        """
+        one = self.holders.get(name, {}).get(target)
+        if one is not None:
+            one.subscriptions, one.ready = None, False
+            self._changed.add(name)
+            self._store_holder(name, target)
 
     def forget_holder(self, name: str, holder: str) -> None:
         """Forget a holder that has taken over a session."""
@@ -330,6 +344,8 @@ class Replicas:
         for (name, holder), row in stored.get("copy", {}).items():
             self.holders.setdefault(str(name), {})[str(holder)] = ReplicaHolder(*row)
             self._due.add((str(name), str(holder)))
+            if self.holders[str(name)][str(holder)].subscriptions is None:
+                self._changed.add(str(name))
         for (name,), (_, ticket, node, identity, owner, mark, *counts, last) in stored.get("kept", {}).items():
             sequence, count, acknowledged, moves = counts
             last_events = {(publisher, by): number for publisher, by, number in last}

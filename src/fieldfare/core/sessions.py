@@ -69,10 +69,10 @@ class SessionTable(dict[str, Session]):
         session = self.get(name)
         if session is None:
             session = self[name] = Session(identity, durable, owner=owner)
-        elif session.restored and known != session.identity:
+        elif session.restored and known != session.identity and self._core.members.of(name) is None:
             self._rename(name, session, identity)
         session.connected, session.last_seen = True, now
-        self._core.deliveries.restart(session)
+        self._core.members.restart(name)
         session.durable |= durable
         session.lives = extend(session.lives, self.life_of(session), session.count + 1)
         if session.durable:
@@ -135,6 +135,7 @@ class SessionTable(dict[str, Session]):
         del self[name]
         self._core.handovers.ended(name)
         self._core.replicas.end(name)
+        self._core.members.ended(name)
 
     def expire(self, now: float, life: float) -> list[str]:
         """End the sessions without a client for more than `life` seconds; return the names."""

@@ -27,6 +27,7 @@ from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import Row, StoredRows
+from fieldfare.protocol.versions import has
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
@@ -64,6 +65,8 @@ class StandIns:
         self._policy = policy
         self._proxies = proxies if policy.proxies else ()
         self._all: dict[str, StandIn] = {}
+        self._greeted: set[str] = set()
+        """Proxies that have heard of all publishers since the start of this node."""
 
     def __contains__(self, name: str) -> bool:
         """Tell whether there is a stand-in for a session."""
@@ -93,7 +96,7 @@ class StandIns:
         self.changed(name)
 
     def changed(self, name: str) -> None:
-        """Send the proxies the advertisements of a session."""
+        """Send the proxies the advertisements of a session; none, if the session has just ended the last."""
         session = self._core.sessions.get(name)
         if not self._proxies or session is None or not session.durable or name.startswith(INTERNAL):
             return
@@ -102,6 +105,17 @@ class StandIns:
     def ended(self, name: str, identity: str, moves: int) -> None:
         """Let the proxies forget an ended session."""
         self._tell_proxies(name, identity, moves, {})
+
+    def greet(self) -> None:
+        """Tell proxies of all publishers here as soon as their versions are known, after a start or an upgrade."""
+        core = self._core
+        for proxy in self._proxies:
+            known = core.envelopes.knows(proxy) and has(core.version_of(proxy), "StandInRequest")
+            if known and proxy not in self._greeted:
+                self._greeted.add(proxy)
+                for name in sorted(core.sessions.keys() - core.replicas.held.keys() - core.handovers.arrivals.keys()):
+                    if self._advertisements(name):
+                        self.changed(name)
 
     def _tell_proxies(self, name: str, identity: str, moves: int, texts: dict[str, str]) -> None:
         for proxy in self._proxies:

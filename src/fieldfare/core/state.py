@@ -79,6 +79,8 @@ class Origin(NamedTuple):
     first: int = 0
     """First sequence number of the client's publication."""
     last: int = 0
+    numbered: bool = False
+    """Whether the event gets its number in a channel here."""
 
 
 class Session(msgspec.Struct):

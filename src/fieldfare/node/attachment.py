@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from fieldfare.core.claims import ClaimSession
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import CancelArrival, TakeOver
-from fieldfare.core.state import Session
+from fieldfare.core.state import RequestRefused, Session
 from fieldfare.core.step import Step
 from fieldfare.node import security
 from fieldfare.node.node import Node
@@ -36,6 +36,8 @@ class Attached(NamedTuple):
     """Number of the last delivery that has waited, perhaps since another token or role was here."""
     ended: tuple[str, ...] = ()
     """Sentences about filters that have ended, because the client may not have them any more."""
+    member: str = ""
+    """Name of the member in a shared session, and of the session under which the member publishes."""
 
 
 async def ticket_holder(node: Node, hello: f.Hello) -> tuple[Principal, str]:
@@ -77,6 +79,8 @@ async def attach(
     """
     fresh = node.fresh_name()
     name = hello.session or f"~{fresh}"
+    if hello.shared and not hello.session:
+        raise RequestRefused("a shared session has a name, by which its members find it")
 
     def job(core: Core, now: float) -> Attached | None:
         session = core.sessions.get(name)
@@ -105,8 +109,19 @@ def _claimed(
     hello: f.Hello, principal: Principal, core: Core, fresh: str, now: float, *, secure: bool
 ) -> Attached | None:
     """Attach a durable session; None during a handover. Filters end if the owner has lost the permission."""
+    member = f"~{fresh}" if hello.shared else ""
     claim = ClaimSession(
-        hello.session, fresh, hello.at, hello.identity, hello.moves, principal.name, hello.seen, hello.lives
+        hello.session,
+        fresh,
+        hello.at,
+        hello.identity,
+        hello.moves,
+        principal.name,
+        hello.seen,
+        hello.lives,
+        member,
+        hello.member,
+        hello.key,
     )
     claimed = claim(core, now)
     if claimed is None:
@@ -116,7 +131,9 @@ def _claimed(
     if secure:
         waited = session.count
         ended = tuple(rights.recheck(core, hello.session, principal, now))
-    return Attached(hello.session, session, void, waited, ended)
+    if member:  # members of one session would get into each other's way with the numbers of their events
+        core.sessions.attach(member, fresh, now, durable=False, owner=principal.name)
+    return Attached(hello.session, session, void, waited, ended, member)
 
 
 async def _wait(node: Node, name: str, send: Callable[[f.Frame], Awaitable[None]]) -> bool:

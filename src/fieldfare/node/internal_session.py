@@ -18,6 +18,7 @@ from fieldfare.node import replay, security
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied, Principal, rights
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.journal import channel_number_of
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -33,6 +34,7 @@ class Delivered(NamedTuple):
     subscriptions: tuple[str, ...]
     expires: float = NEVER
     """Time after which the event is delivered to nobody."""
+    channel_number: int = 0
 
 
 class InternalSession:
@@ -77,6 +79,7 @@ class InternalSession:
         known = core.sessions.get(self.name)  # its owner may have changed since the caller looked
         if known is not None and self._node.security is not None and known.owner != self._owner:
             raise AccessDenied(f"the session {self.name} belongs to somebody else")
+        core.members.check_unshared(self.name)
         return core.sessions.attach(self.name, self._node.fresh_name(), now, durable=self._durable, owner=self._owner)
 
     async def __aexit__(self, *_: object) -> None:
@@ -148,7 +151,7 @@ class InternalSession:
                 found = [
                     Delivered(
                         number, entry.position, entry.time, entry.publisher, msgpack.decode(entry.event),
-                        pending.subscriptions, pending.expires,
+                        pending.subscriptions, pending.expires, channel_number_of(entry),
                     )
                     for number, pending in taken
                     if (entry := entries.get(pending.position)) is not None

@@ -1,15 +1,16 @@
-"""The listener of a node: it counts all connections from their first moment, and closes slow ones.
+"""The listener of a node: counts all connections from the first moment, and closes slow connections.
 
 No peer is authenticated at this point. So the resources of each connection are bounded before any byte is parsed:
 
-- **How many**: every connection counts in `limits.connections`, from when it is accepted, TLS handshakes included.
+- **How many**: every connection counts in `limits.connections` from the accept on, TLS handshakes included.
 - **How long**: headers, a TLS handshake and the answer to a farewell must be there within `limits.hello_seconds`; the
-  body of a request and a message of a WebSocket that was begun within `limits.message_seconds`. In as much time some of
-  what we send must be read. (The first message, `Hello`, has a time of its own: see `Connection`.)
+  rest of a body or of a WebSocket's message within `limits.message_seconds`. In as much time the peer must read some of
+  the node's bytes. (The first message, `Hello`, has a deadline in `ClientConnection`.)
 - **How large**: headers have `limits.header_bytes`; a message `limits.frame_bytes`, in a bounded number of fragments,
-  also from what calls itself a node, until it has shown that it is one (`WIDEN`).
+  also from a neighbour before the introduction (`AcceptedSocket.widen`).
 
-uvicorn does none of this, so its two protocols are extended here.
+uvicorn does none of this, so both protocols of uvicorn are extended here. The protocol of WebSockets answers the
+handshake; then the connection is an `AcceptedSocket`, with the same limits.
 """
 
 from __future__ import annotations
@@ -28,28 +29,25 @@ import httptools
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Frame
 
+from fieldfare.node.accepted_socket import AcceptedSocket
 from fieldfare.node.config import Limits
+from fieldfare.node.deadline import Deadline
 
 BURST: Final = 32
 """Connections that are accepted in a row."""
 PAUSE: Final = 0.5
 """Seconds before the next attempt to accept."""
-MOST_FRAGMENTS: Final = 1000
-"""Largest number of fragments of a message."""
 MOST_PIPELINED: Final = 100
 """Requests that may wait for the answer to an earlier one."""
-MOST_UNREAD: Final = 128 << 10
-"""Unsent bytes beyond which pings are not answered any more."""
-WIDEN: Final = "fieldfare.widen"
-"""Key in the scope of a WebSocket; its function raises the limit of message sizes."""
+ACCEPT: Final = "fieldfare.accept"
+"""Key in the scope of a WebSocket; its function returns the `AcceptedSocket` after the handshake."""
 
 logger = logging.getLogger("fieldfare.node")
 
 
 class Door:
-    """The open connections of a node, and their limits."""
+    """The open connections of a node, and the limits."""
 
     def __init__(self, limits: Limits, most: int, tls: ssl.SSLContext | None = None) -> None:
         """Accept at most `most` connections at a time."""
@@ -61,7 +59,7 @@ class Door:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def accept(self, listening: sockets.socket, make: Callable[[Door], Plain]) -> None:
-        """Accept connections, for ever; the event loop alone would not count them until it is too late."""
+        """Accept connections, for ever; the event loop alone would count connections too late."""
         loop = asyncio.get_running_loop()
         listening.setblocking(False)
         while True:
@@ -76,7 +74,7 @@ class Door:
             await asyncio.sleep(0)  # there may always be one more, and others have work to do
 
     def welcome(self, socket: sockets.socket, make: Callable[[Door], Plain]) -> None:
-        """Serve a connection; beyond the limit it is closed at once."""
+        """Serve a connection, or close the connection at once, beyond the limit."""
         if len(self.inside) >= self.most:
             self._turn_away(socket)
             return
@@ -119,7 +117,7 @@ class Door:
             before = closing
 
     async def close(self) -> None:
-        """Close every connection at once, also those still waiting for their first message."""
+        """Close every connection at once, also before the first message."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -141,54 +139,14 @@ def _answer(status: int, detail: str) -> bytes:
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
-class _Deadline:
-    """A deadline: the connection is aborted unless the deadline is stopped in time."""
-
-    def __init__(self) -> None:
-        self._timer: asyncio.TimerHandle | None = None
-
-    @property
-    def runs(self) -> bool:
-        return self._timer is not None
-
-    def start(self, transport: asyncio.Transport, seconds: float) -> None:
-        self.stop()
-        self._timer = asyncio.get_running_loop().call_later(seconds, transport.abort)
-
-    def stop(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-
-class _Counted:
-    """Common part of both protocols: the end of the connection, and a deadline for a peer that reads nothing."""
-
-    transport: asyncio.Transport
-
-    def __init__(self, door: Door) -> None:
-        self._door = door
-        self._unfinished = _Deadline()
-        self._unread = _Deadline()
-
-    def leave(self, place: Plain) -> None:
-        self._unfinished.stop()
-        self._unread.stop()
-        self._door.inside.discard(place)
-
-    def stalled(self) -> None:
-        self._unread.start(self.transport, self._door.limits.message_seconds)
-
-    def unfinished(self) -> None:
-        self._unfinished.start(self.transport, self._door.limits.message_seconds)
-
-
-class Plain(_Counted, HttpToolsProtocol):
+class Plain(HttpToolsProtocol):
     """HTTP. A deadline runs while a request is incomplete; between requests uvicorn has a deadline of its own."""
 
     def __init__(self, door: Door, **given: Any) -> None:
         """Begin with the headers of the first request."""
-        _Counted.__init__(self, door)
+        self._door = door
+        self._unfinished = Deadline()
+        self._unread = Deadline()
         HttpToolsProtocol.__init__(self, **given)
         self._head = True
         """Whether headers are being read, or awaited."""
@@ -209,8 +167,14 @@ class Plain(_Counted, HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Remove the connection from the count."""
-        self.leave(self)
+        self.leave()
         HttpToolsProtocol.connection_lost(self, exc)
+
+    def leave(self) -> None:
+        """End the deadlines, and make room for another connection."""
+        self._unfinished.stop()
+        self._unread.stop()
+        self._door.inside.discard(self)
 
     def data_received(self, data: bytes) -> None:
         """Parse a part of requests, within the limits of sizes."""
@@ -235,7 +199,7 @@ class Plain(_Counted, HttpToolsProtocol):
         if len(self.pipeline) >= MOST_PIPELINED:
             raise httptools.HttpParserError("too many requests at once")
         self._head = False
-        self.unfinished()
+        self._unfinished.start(self.transport, self._door.limits.message_seconds)
         HttpToolsProtocol.on_headers_complete(self)
 
     def on_body(self, body: bytes) -> None:
@@ -254,12 +218,12 @@ class Plain(_Counted, HttpToolsProtocol):
         """Hand the connection over to the WebSocket protocol."""
         self._unfinished.stop()
         self._unread.stop()
-        self.ws_protocol_class = cast("Any", partial(WebSocket, self._door, self))
+        self.ws_protocol_class = cast("Any", partial(Handshake, self._door, self))
         HttpToolsProtocol.handle_websocket_upgrade(self)
 
     def pause_writing(self) -> None:
         """Start the deadline for a peer that does not read."""
-        self.stalled()
+        self._unread.start(self.transport, self._door.limits.message_seconds)
         HttpToolsProtocol.pause_writing(self)
 
     def resume_writing(self) -> None:
@@ -268,76 +232,56 @@ class Plain(_Counted, HttpToolsProtocol):
         HttpToolsProtocol.resume_writing(self)
 
 
-class WebSocket(_Counted, WebSocketsSansIOProtocol):
-    """A WebSocket. A deadline runs while a message is incomplete, unless the node itself does not read."""
+class Handshake(WebSocketsSansIOProtocol):
+    """The opening handshake of a WebSocket, answered by the application; then an `AcceptedSocket` has the transport."""
 
     def __init__(self, door: Door, before: Plain, **given: Any) -> None:
         """Continue an HTTP connection, which stays counted as such; its upgrade request is next."""
-        _Counted.__init__(self, door)
+        self._door = door
         self._before = before
+        self._accepted: AcceptedSocket | None = None
+        self._asked = False
+        self._early = b""
+        """Frames that came before the answer."""
         WebSocketsSansIOProtocol.__init__(self, **given)
-        self.conn.max_message_size = door.limits.frame_bytes
-        self.close_timeout = door.limits.hello_seconds
 
-    def widen(self, size: int) -> None:
-        """Raise the limit of message sizes."""
-        self.conn.max_message_size = max(size, self._door.limits.frame_bytes)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Remove the connection from the count."""
-        self.leave(self._before)
-        WebSocketsSansIOProtocol.connection_lost(self, exc)
+    def accept(self) -> AcceptedSocket:
+        """Return the socket, once the handshake was answered."""
+        socket = self._accepted = AcceptedSocket(self.transport, self._door.limits, self.connection_lost)
+        self.transport.set_protocol(socket)
+        if self._early:
+            self.transport.resume_reading()
+            socket.data_received(self._early)
+        return socket
 
     def handle_connect(self, event: Any) -> None:
-        """Answer the handshake; handlers find `widen` in the scope."""
-        self.app_state = {**self.app_state, WIDEN: self.widen}
+        """Pass the request on; handlers find `accept` in the scope."""
+        self.app_state = {**self.app_state, ACCEPT: self.accept}
         WebSocketsSansIOProtocol.handle_connect(self, event)
 
     def data_received(self, data: bytes) -> None:
-        """Parse a part of messages, and watch the deadline."""
-        WebSocketsSansIOProtocol.data_received(self, data)
-        self._watch()
+        """Read the request; all other bytes are frames, and wait."""
+        if self._asked:
+            self._early += data
+            self.transport.pause_reading()
+        else:
+            self._asked = True
+            WebSocketsSansIOProtocol.data_received(self, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Remove the connection from the count."""
+        self._before.leave()
+        WebSocketsSansIOProtocol.connection_lost(self, exc)
+
+    def shutdown(self) -> None:
+        """Close the connection, since the node stops."""
+        if self._accepted is not None:
+            self._accepted.shut_down()
+        else:
+            WebSocketsSansIOProtocol.shutdown(self)
 
     async def send(self, message: Any) -> None:
-        """Send a message; an HTTP answer instead of the handshake ends the connection."""
+        """Answer the handshake; an HTTP answer instead ends the connection."""
         await WebSocketsSansIOProtocol.send(self, message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True  # else uvicorn logs an error for each page that is refused
-
-    async def receive(self) -> Any:
-        """Return the next message; reading continues when none is left."""
-        message = await WebSocketsSansIOProtocol.receive(self)
-        self._watch()
-        return message
-
-    def _watch(self) -> None:
-        # Of a frame whose payload has not begun nothing is in the buffer. But then no ping can be answered either.
-        if self.read_paused or not (self.frames or self.conn.reader.buffer):
-            self._unfinished.stop()
-        elif not self._unfinished.runs and not self.transport.is_closing():
-            self.unfinished()
-
-    def handle_cont(self, event: Frame) -> None:
-        """Handle a further fragment of a message; an empty one counts, too."""
-        if len(self.frames) >= MOST_FRAGMENTS:
-            self.conn.fail(1009, "a message has too many fragments")
-            self.handle_parser_exception()
-            return
-        WebSocketsSansIOProtocol.handle_cont(self, event)
-
-    def handle_ping(self) -> None:
-        """Answer a ping, unless the peer does not read the answers."""
-        if self.transport.get_write_buffer_size() > MOST_UNREAD:
-            self.conn.data_to_send()
-            return
-        WebSocketsSansIOProtocol.handle_ping(self)
-
-    def pause_writing(self) -> None:
-        """Start the deadline for a peer that does not read."""
-        self.stalled()
-        WebSocketsSansIOProtocol.pause_writing(self)
-
-    def resume_writing(self) -> None:
-        """Stop the deadline: the peer has read enough."""
-        self._unread.stop()
-        WebSocketsSansIOProtocol.resume_writing(self)

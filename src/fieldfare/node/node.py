@@ -25,6 +25,7 @@ from fieldfare.core.step import Step
 from fieldfare.node import startup
 from fieldfare.node.config import Config
 from fieldfare.node.counters import Counters
+from fieldfare.node.members import SharedSessions
 from fieldfare.node.security import security_of
 from fieldfare.node.storage.log import LogError
 from fieldfare.node.storage.storage import Storage
@@ -113,6 +114,8 @@ class Node:
         """By session: called when its connection must end."""
         self.address: Callable[[str], str] = lambda _: ""
         """Returns the address at which clients reach another node, by its name."""
+        self.shared = SharedSessions(self)
+        """Connections of the members of shared sessions."""
         self._waiting: deque[Waiting] = deque()
         self._backlog = 0
         self._work = asyncio.Event()
@@ -162,6 +165,11 @@ class Node:
         self.submit_then(publication, partial(_resolve, future))
         return future
 
+    @property
+    def has_capacity(self) -> bool:
+        """Tell whether the node can accept more events."""
+        return self._capacity.is_set()
+
     async def wait_for_capacity(self) -> None:
         """Wait until the node can accept more events; a waiting reader slows the publisher down."""
         await self._capacity.wait()
@@ -192,7 +200,7 @@ class Node:
         self.closers[name], self.wakers[name] = close, wake
         if name in self.core.sessions:
             self.core.sessions[name].connected = True  # the other connection may have detached just now
-            self.core.deliveries.restart(self.core.sessions[name])
+            self.core.members.restart(name)
 
     def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run a coroutine beside the node's work, until the node stops at the latest."""

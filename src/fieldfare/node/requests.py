@@ -5,12 +5,13 @@ A request is never awaited: the client may send many before the first answer, an
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
 from fieldfare.core.inputs import Acknowledge, ChangeFilters, ExpectMove, Input, Leave
+from fieldfare.core.member_inputs import AcknowledgeByMember
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -37,6 +38,8 @@ class Client(NamedTuple):
     identity: str
     """Identity of the session: after its end, another principal may have a session of the same name."""
     principal: Principal
+    member: str = ""
+    """Name of a member of a shared session, and of the session under which the member publishes."""
 
 
 class Requests:
@@ -57,38 +60,33 @@ class Requests:
         self._node = node
         self._interests = interests
         self._codec = codec
-        self._name, self._identity, self._principal = client
+        self._name, self._identity, self._principal, self._member = client
         fill = filling(self._principal, node.config.limits)
         self._parameters = parameters.Parameters(node, self._name, self._identity, fill)
         self._reply = reply
         self._accepted = accepted
         self._stopped = stopped
 
-    async def handle(self, frame: f.FromClient) -> None:
-        """Begin the input of a frame; `Credit` is no request."""
+    def begin(self, frame: f.FromClient) -> Coroutine[Any, Any, None] | None:
+        """Begin the input of a frame; a returned coroutine does the rest. `Credit` is no request."""
         match frame:
             case f.Publish():
-                await self._node.wait_for_capacity()
+                if not self._node.has_capacity:
+                    return self._publish_later(frame)
                 self._publish(frame)
+            case f.Acknowledge(numbers=numbers) if self._member:
+                what = AcknowledgeByMember(self._name, self._member, numbers, self._identity)
+                self._submit(what, 0, silent=True)
             case f.Acknowledge(number=number):
                 self._submit(Acknowledge(self._name, number, self._identity), 0, silent=True)
             case f.Subscribe(request=request):
-                await self._subscribe(frame, request)
+                return self._subscribe(frame, request)
             case f.SetParameters(request=request):
-                await self._set_parameters(frame, request)
+                return self._set_parameters(frame, request)
             case f.Unsubscribe(request=request, id=id):
                 self._change(m.Unsubscribe(id), request)
-            case f.Advertise(request=request, id=id):
-                try:
-                    _check_id(id)
-                    permitted(self._principal, "advertise")
-                    self._check_count("advertisements", id)
-                    filter = await admitted(frame.filter, self._node.config.limits)
-                    security.may_advertise(self._principal, filter)
-                except ValueError as error:
-                    self.refuse(error, request)
-                else:
-                    self._change(m.Advertise(id, filter), request)
+            case f.Advertise(request=request):
+                return self._advertise(frame, request)
             case f.Unadvertise(request=request, id=id):
                 self._change(m.Unadvertise(id), request)
             case f.WatchInterest(request=request):
@@ -99,11 +97,7 @@ class Requests:
                 self._submit(Leave(self._name, self._identity), request)
             case f.Hello():
                 self.refuse(RequestRefused("you said Hello before"), 0)
-
-    def is_current(self) -> bool:
-        """Tell whether the session is still here; a later session of the same name does not count."""
-        session = self._node.core.sessions.get(self._name)
-        return session is not None and session.identity == self._identity
+        return None
 
     def refuse(self, error: BaseException, request: int, number: int = 0) -> None:
         """Answer a refused request, or a refused `Publish` with a number."""
@@ -120,21 +114,29 @@ class Requests:
     # Inputs
 
     def _submit(self, what: Input, request: int, *, silent: bool = False) -> None:
-        def answer(done: asyncio.Future[object]) -> None:
-            if done.cancelled():
-                return
-            error = done.exception()
-            if error is not None:
-                self.refuse(error, request)
-            elif not silent:
-                self._reply(f.Done(request))
+        self._node.submit_then(what, partial(self._answer, request, silent))
 
-        self._node.submit(what).add_done_callback(answer)
+    def _answer(self, request: int, silent: bool, answer: object) -> None:
+        if isinstance(answer, Exception):
+            self.refuse(answer, request)
+        elif not silent:
+            self._reply(f.Done(request))
 
     def _change(self, message: m.Message, request: int) -> None:
-        self._submit(ChangeFilters(self._name, message, self._identity), request)
+        name, identity = self._of(message)
+        self._submit(ChangeFilters(name, message, identity), request)
+
+    def _of(self, message: m.Message | f.Publish) -> tuple[str, str]:
+        """Return name and identity of the session that a request is about: a member publishes under its own."""
+        if self._member and isinstance(message, f.Publish | m.Advertise | m.Unadvertise):
+            return self._member, ""
+        return self._name, self._identity
 
     # Events
+
+    async def _publish_later(self, frame: f.Publish) -> None:
+        await self._node.wait_for_capacity()
+        self._publish(frame)
 
     def _publish(self, frame: f.Publish) -> None:
         node, number = self._node, frame.number
@@ -144,9 +146,9 @@ class Requests:
             self.refuse(error, 0, number)
             return
         expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
-        what = Publication(self._name, number, events, self._identity, expires=expires, replaces=frame.replaces)
-        future = node.publish(what)
-        future.add_done_callback(lambda done: self._published(done, number))
+        name, identity = self._of(frame)
+        what = Publication(name, number, events, identity, expires=expires, replaces=frame.replaces)
+        node.submit_then(what, partial(self._published, number))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:
         """Return the events of a frame; ValueError if an event or the frame is refused."""
@@ -175,14 +177,11 @@ class Requests:
             raise RequestRefused("a time to live is more than 0 seconds")
         return events
 
-    def _published(self, done: asyncio.Future[int], number: int) -> None:
-        if done.cancelled():
-            return
-        error = done.exception()
-        if error is not None:
-            self.refuse(error, 0, number)
+    def _published(self, number: int, answer: int | Exception) -> None:
+        if isinstance(answer, Exception):
+            self.refuse(answer, 0, number)
         else:
-            self._accepted(done.result())
+            self._accepted(answer)
 
     # Filters
 
@@ -214,6 +213,18 @@ class Requests:
         except ValueError as error:
             self.refuse(error, request)
 
+    async def _advertise(self, frame: f.Advertise, request: int) -> None:
+        try:
+            _check_id(frame.id)
+            permitted(self._principal, "advertise")
+            self._check_count("advertisements", frame.id)
+            filter = await admitted(frame.filter, self._node.config.limits)
+            security.may_advertise(self._principal, filter)
+        except ValueError as error:
+            self.refuse(error, request)
+        else:
+            self._change(m.Advertise(frame.id, filter), request)
+
     async def _set_parameters(self, frame: f.SetParameters, request: int) -> None:
         try:
             permitted(self._principal, "subscribe")
@@ -223,7 +234,8 @@ class Requests:
 
     def _check_count(self, about: About, id: str) -> None:
         """Refuse a filter beyond the limit of a session; under an id in use, the new filter replaces the old."""
-        mine, most = self._node.core.broker.clients.all.get(self._name), self._node.config.limits.subscriptions
+        name = self._member if self._member and about == "advertisements" else self._name
+        mine, most = self._node.core.broker.clients.all.get(name), self._node.config.limits.subscriptions
         had = getattr(mine, about) if mine is not None else {}
         if len(had) >= most and id not in had:
             raise RequestRefused(f"a session has at most {most} {about}")
@@ -236,7 +248,7 @@ class Requests:
             return
         self._reply(f.Done(request))
         publish = self._principal.permissions.publish
-        self._interests.watch(self._name, lambda texts: self._reply(f.Interest(texts)), publish)
+        self._interests.watch(self._member or self._name, lambda texts: self._reply(f.Interest(texts)), publish)
 
 
 def _check_id(id: str) -> None:

@@ -18,12 +18,13 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, WebSocketRoute
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from fieldfare.core.inputs import Attach
 from fieldfare.filters import parse
 from fieldfare.matching import backend
 from fieldfare.node import bridges, security
+from fieldfare.node.accepted_socket import AcceptedSocket
 from fieldfare.node.config import Config, Limits
 from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import HTTP, Context
@@ -34,7 +35,7 @@ from fieldfare.node.http.origins import Origins
 from fieldfare.node.interest import Interests
 from fieldfare.node.link_checks import LinkError
 from fieldfare.node.link_connection import LinkConnection, keep_linked
-from fieldfare.node.listener import WIDEN, Door, Plain
+from fieldfare.node.listener import ACCEPT, Door, Plain
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.node import Node
 from fieldfare.node.security import AccessDenied
@@ -53,33 +54,6 @@ BACKLOG: Final = 4096
 MEETING: Final = 64 << 10
 """Largest first frame of a neighbour in bytes."""
 MakeRoutes = Callable[[Context], list[BaseRoute]]
-
-
-class _Accepted:
-    """The `Socket` of an incoming client or neighbour."""
-
-    def __init__(self, socket: WebSocket) -> None:
-        self._socket = socket
-
-    async def receive(self) -> bytes | str | None:
-        message = await self._socket.receive()
-        if message["type"] == "websocket.disconnect":
-            return None
-        data: bytes | str | None = message.get("bytes")
-        return data if data is not None else message.get("text", "")
-
-    async def send(self, data: bytes | str) -> None:
-        try:
-            if isinstance(data, bytes):
-                await self._socket.send_bytes(data)
-            else:
-                await self._socket.send_text(data)
-        except (RuntimeError, OSError, WebSocketDisconnect) as error:  # so Starlette says that it is closed
-            raise ConnectionError(str(error)) from None
-
-    async def close(self, code: int, reason: str) -> None:
-        with contextlib.suppress(RuntimeError, OSError, WebSocketDisconnect):
-            await self._socket.close(code, reason)
 
 
 class _Dialled:
@@ -132,11 +106,13 @@ async def _client(service: Context, socket: WebSocket) -> None:
         await socket.close(1013, "too many connections")
         return
     await socket.accept(subprotocol=str(protocol))
+    accepted = _taken_over(socket)
     token, codec = security.bearer(socket.headers.get("authorization")), CODECS[protocol.form]
     with contextlib.suppress(ConnectionError):
         await ClientConnection(
-            service.node, service.interests, _Accepted(socket), codec, token, version=protocol.version
+            service.node, service.interests, accepted, codec, token, version=protocol.version
         ).serve()
+    await accepted.closed()
 
 
 async def _subprotocol(node: Node, socket: WebSocket, forms: list[str]) -> Subprotocol | None:
@@ -147,6 +123,12 @@ async def _subprotocol(node: Node, socket: WebSocket, forms: list[str]) -> Subpr
         problem = Problem(VERSION_NEEDED, not_spoken(node.name, offered, forms, highest))
         await socket.send_denial_response(respond(problem))
     return protocol
+
+
+def _taken_over(socket: WebSocket) -> AcceptedSocket:
+    """Return the socket below ASGI, which has answered the handshake; ASGI makes a task and two queues of a message."""
+    accept: Callable[[], AcceptedSocket] = socket.scope["state"][ACCEPT]
+    return accept()
 
 
 async def _link(service: Context, socket: WebSocket) -> None:
@@ -162,13 +144,11 @@ async def _link(service: Context, socket: WebSocket) -> None:
         await socket.close(1008, str(error)[:100])
         return
     await socket.accept(subprotocol=str(protocol))
-    widen = socket.scope["state"][WIDEN]
-    widen(MEETING)
+    accepted = _taken_over(socket)
+    accepted.widen(MEETING)
     subject = None if node.security is None else principal.name
-    met = partial(widen, link_frames.MAX_FRAME)
-    connection = LinkConnection(
-        service.hood, _Accepted(socket), protocol.version, dialled=False, subject=subject, met=met
-    )
+    met = partial(accepted.widen, link_frames.MAX_FRAME)
+    connection = LinkConnection(service.hood, accepted, protocol.version, dialled=False, subject=subject, met=met)
     unwatch = security.watch(principal, node.security, connection.stop)
     try:
         await connection.serve()
@@ -176,6 +156,7 @@ async def _link(service: Context, socket: WebSocket) -> None:
         logger.info("link: %s", error)
     finally:
         unwatch()
+    await accepted.closed()
 
 
 async def _open(url: str, config: Config, node: Node) -> tuple[Socket, int]:
@@ -338,6 +319,7 @@ def _uvicorn(app: Starlette) -> uvicorn.Config:
         http="httptools",  # `door` extends this and the next
         ws="websockets-sansio",
         ws_per_message_deflate=False,
+        ws_ping_interval=None,  # `AcceptedSocket` sends pings
         access_log=False,
         log_level="error",  # warnings are about what strangers send, and there may be very many of them
         lifespan="off",

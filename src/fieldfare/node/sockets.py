@@ -1,8 +1,9 @@
-"""`Socket`: the part of a WebSocket that connections need, whichever library serves the port."""
+"""`Socket`: the part of a WebSocket that connections and links need, accepted here or dialled."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
 
 class Socket(Protocol):
@@ -16,3 +17,16 @@ class Socket(Protocol):
 
     async def close(self, code: int, reason: str) -> None:
         """Close the socket with a code and a reason of RFC 6455."""
+
+
+class Listener(Protocol):
+    """The owner of an accepted socket, called by the event loop itself: a task for each message would cost more."""
+
+    def receive(self, message: bytes | str) -> Coroutine[Any, Any, None] | None:
+        """Handle a message; later messages wait for the end of a returned coroutine, and so does the other side."""
+
+    def resume(self) -> None:
+        """Go on to write after the other side has read."""
+
+    def lost(self) -> None:
+        """Note the end: no more messages will come."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from fieldfare.core.channel_map import ChannelMap, resolve
 from fieldfare.core.core import Core
 from fieldfare.core.recovery import life_rows
 from fieldfare.node import machine
@@ -78,6 +79,7 @@ def recovered_core(
         queue=config.sessions.queue,
         policy=config.sessions.policy,
         replicas=config.sessions.replicas,
+        channels=channel_map(config),
         places=places_of(config.places),
         secure=config.security is not None,
         publishers=config.mobility.policy,
@@ -93,6 +95,12 @@ def recovered_core(
         core.rewind(storage.log.last)
         core.checkpoint()
     return core
+
+
+def channel_map(config: Config) -> ChannelMap:
+    """Return the homes of all channels in the settings."""
+    given = config.channels
+    return ChannelMap(resolve(given.types, given.hosts), given.field, given.first)
 
 
 def _may_be_a_copy(config: Config, storage: Storage, stored: StoredRows) -> bool:

@@ -23,6 +23,8 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Events of a publisher with the same name replace each other while they wait for a subscriber."""
     tag: bytes = b""
     """Tag by which brokers on the way route without looking at the event; see `routing.prefix`."""
+    channel_number: int = 0
+    """Number of the event in the channel of its type, from the channel's home; 0: none, or none yet."""
 
 
 class WithOptions(Protocol):
@@ -41,7 +43,7 @@ def options_of(record: msgspec.Struct, to: type[msgspec.Struct] = EventOptions) 
     """Return the options in a record as keywords for another kind of record, as far as both kinds have them.
 
     >>> options_of(EventOptions(replaces="state"))
-    {'expires': 0.0, 'replaces': 'state', 'tag': b''}
+    {'expires': 0.0, 'replaces': 'state', 'tag': b'', 'channel_number': 0}
     """
     return {name: getattr(record, name) for name in _common(type(record), to)}
 

@@ -53,6 +53,12 @@ class Hello(Frame, frozen=True):
     """Number of the last delivery that the client has received."""
     ticket: str = ""
     """Proof of identity instead of a token, from the `Bye` of the last node, or the last `Welcome` of this node."""
+    shared: bool = False
+    """Whether the client is a member of a shared session: each event goes to one of the attached members."""
+    member: str = ""
+    """Name of the member, for people; an earlier connection of the same name ends."""
+    key: str = ""
+    """For members: field whose events of the same value go to the same member while one is not acknowledged."""
 
 
 class Publish(Frame, frozen=True):
@@ -118,9 +124,11 @@ class SetParameters(Frame, frozen=True):
 
 
 class Acknowledge(Frame, frozen=True):
-    """Acknowledgement of all deliveries up to a number."""
+    """Acknowledgement of all deliveries up to a number; of a member, of the given numbers alone."""
 
     number: int
+    numbers: tuple[int, ...] = ()
+    """For members, whose `number` is 0: deliveries in any order."""
 
 
 class Credit(Frame, frozen=True):
@@ -191,6 +199,8 @@ class Welcome(Frame, frozen=True):
     """Number of dropped deliveries of this session that a client was told of; see `Deliveries.dropped`."""
     ticket: str = ""
     """Next ticket for this node, if the client came with one."""
+    shared: bool = False
+    """Whether the client is a member of a shared session; a node of an earlier version does not know members."""
 
 
 class Accepted(Frame, frozen=True):
@@ -236,6 +246,8 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
     """Identity of the publisher's session; sent if the session has, or had, replicas."""
     sequence: int = 0
     """The publisher's number of the event; sent with `by`."""
+    channel_number: int = 0
+    """Number of the event in the channel of its type; 0: the type has no channel."""
 
 
 class Deliveries(Frame, frozen=True):
@@ -244,6 +256,8 @@ class Deliveries(Frame, frozen=True):
     items: list[Delivery]
     dropped: int = 0
     """Number of deliveries that were dropped in the life of the session, because too many waited."""
+    redelivered: tuple[int, ...] = ()
+    """For members: numbers of the deliveries that a client may have had before, and did not acknowledge."""
 
 
 class Interest(Frame, frozen=True):

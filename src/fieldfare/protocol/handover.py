@@ -104,6 +104,7 @@ class StoredDelivery(msgspec.Struct, frozen=True, array_like=True):
     event: bytes
     replayed: bool = False
     """Whether the event happened before the session subscribed."""
+    channel_number: Number = 0
 
 
 class StoredDeliveries(HandoverMessage, frozen=True):
@@ -154,7 +155,7 @@ class SessionNotHere(HandoverMessage, frozen=True):
     """Answer to `SessionRequest`: the session is at another node, or the request is refused."""
 
     node: str = ""
-    """Node that may have the session; empty if none is known."""
+    """Node that may have the session; empty if none is known. With a reason: members share the session there."""
     refused: str = ""
     """Reason of a refusal; empty if the session is elsewhere."""
 

@@ -33,7 +33,7 @@ class JournalEntry(NamedTuple):
     """Seconds since the epoch at which the event was logged; never decreasing."""
     publisher: str
     sequence: int
-    """The publisher's count of its events; negative for an event that came with a handover, see `handed_over`."""
+    """The publisher's count of its events; negative for an event that this node does not route, see `handed_over`."""
     event: bytes
     """Event in the form of `fieldfare.events.msgpack`."""
     details: bytes
@@ -69,6 +69,10 @@ class EntryDetails(msgspec.Struct, frozen=True, array_like=True, omit_defaults=T
     """Last sequence number of that publication."""
     tag: bytes = b""
     """Tag of `routing.prefix`."""
+    channel_number: int = 0
+    """Number of the event in the channel of its type; 0: none, or none yet."""
+    channel_home: str = ""
+    """Node to which the event went for its number; the entry is for the publisher's count alone."""
 
 
 class Row(NamedTuple):
@@ -83,14 +87,27 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(EntryDetails)
 
 
+_PLAIN: Final = 0x90 + EntryDetails.__struct_fields__.index("channel_number")
+"""First byte of details without the fields of channels: the number of members."""
+_NO_CHANNEL: Final = _encoder.encode(0) + _encoder.encode("")
+
+
 def encode_details(details: EntryDetails) -> bytes:
-    """Return details as the bytes of a journal entry."""
-    return _encoder.encode(details)
+    """Return details as the bytes of a journal entry; without a channel, in the form of earlier versions."""
+    data = _encoder.encode(details)
+    if details.channel_number or details.channel_home:
+        return data
+    return bytes((_PLAIN,)) + data[1 : -len(_NO_CHANNEL)]
 
 
 def details_of(entry: JournalEntry) -> EntryDetails:
     """Decode the details of an entry."""
     return _decoder.decode(entry.details)
+
+
+def channel_number_of(entry: JournalEntry) -> int:
+    """Return the number of an event in its channel, without decoding the details of an event without a channel."""
+    return details_of(entry).channel_number if entry.details[0] > _PLAIN else 0
 
 
 def replacement_key(publisher: str, replaces: str) -> tuple[str, str] | None:
@@ -99,9 +116,10 @@ def replacement_key(publisher: str, replaces: str) -> tuple[str, str] | None:
 
 
 def handed_over(sequence: int) -> int:
-    """Return the sequence number under which the log holds an event that came with a handover; the inverse as well.
+    """Return the sequence number under which the log holds an event that this node does not route; the inverse as well.
 
-    The result is negative, because the same event reaches all other receivers on another way and must not count twice.
+    Such an event came with a handover, or has left for the home of its channel. The result is negative, because the
+    same event reaches all receivers on another way and must not count twice.
 
     >>> handed_over(7), handed_over(handed_over(7))
     (-8, 7)
@@ -110,7 +128,7 @@ def handed_over(sequence: int) -> int:
 
 
 def is_handed_over(entry: JournalEntry) -> bool:
-    """Tell whether the event of an entry came with the handover or the replica of a session."""
+    """Tell whether the event of an entry came with a session, or has left for the home of its channel."""
     return entry.sequence < 0
 
 
@@ -126,12 +144,11 @@ def last_complete_position(entry: JournalEntry) -> int:
     A kill may cut a publication short; then the position before its first event counts, since a publication is
     accepted whole or not at all.
     """
-    if is_handed_over(entry):
-        return entry.position
     details = details_of(entry)
-    if entry.sequence >= details.last:
+    sequence = handed_over(entry.sequence) if details.channel_home else entry.sequence
+    if sequence < 0 or sequence >= details.last:
         return entry.position
-    return entry.position - 1 - (entry.sequence - details.first)
+    return entry.position - 1 - (sequence - details.first)
 
 
 def low_water(stored: StoredRows) -> int:

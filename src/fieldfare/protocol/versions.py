@@ -23,7 +23,14 @@ NEWEST: Final = 3
 OLDEST: Final = NEWEST - 1
 """Version before the newest, which is spoken, too."""
 
-SINCE: Final[dict[str, int]] = {"LeaveFor": 3, "SetParameters": 3, "StandInRequest": 3}
+SINCE: Final[dict[str, int]] = {
+    "ChannelClosed": 3,
+    "ChannelOpen": 3,
+    "JoinChannel": 3,
+    "LeaveFor": 3,
+    "SetParameters": 3,
+    "StandInRequest": 3,
+}
 """By kind of frame or message: the first version that has it. A kind of all spoken versions is left out.
 
 `Kind.field` stands for a field that a peer must not skip: a frame with another value than the default is for this

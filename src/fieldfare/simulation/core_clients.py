@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.channels import identity_of
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.core_connections import (
@@ -27,14 +28,27 @@ from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
 
 if TYPE_CHECKING:
+    from fieldfare.simulation.core_host import CoreHost
     from fieldfare.simulation.core_network import CoreNetwork
 
 RETRY = 0.1
 """seconds between two attempts to connect"""
 
+SHORTEST_TTL = 0.001
+"""seconds; the time to live of events that were too late before they were sent"""
 Change: TypeAlias = m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | Dynamic
 
 _event = lru_cache(maxsize=10_000)(msgpack.decode)
+
+
+class Batch(NamedTuple):
+    """Events that a client publishes together, until all are accepted."""
+
+    number: int
+    """of the first"""
+    events: tuple[Event, ...]
+    deadline: float = 0.0
+    """virtual time after which the events are of no use; 0: never"""
 
 
 class Line:
@@ -76,7 +90,7 @@ class DurableClient:
         self.may_repeat = 0
         self.seen = self.acknowledged = 0
         self.count = 0
-        self.unaccepted: dict[int, PublishEvents] = {}
+        self.unaccepted: dict[int, Batch] = {}
         self.changes: dict[int, Change | frozenset[str]] = {}
         """requests without an answer: changes of filters, or the names of stated values"""
         self.filters: dict[tuple[bool, str], m.Subscribe | m.Advertise | Dynamic] = {}
@@ -85,7 +99,9 @@ class DurableClient:
         """stated places and other values; None for a forgotten value"""
         self._requests = 0
         self._last: dict[tuple[str, str], int] = {}
-        self._latest: PublishEvents | None = None
+        self._latest: Batch | None = None
+        self._earlier = 0
+        """events that were published under earlier identities of the session"""
         self._dials = 0
 
     @property
@@ -100,14 +116,15 @@ class DurableClient:
 
     # What a program does
 
-    def publish(self, events: Sequence[Event]) -> None:
-        """Publish events; the client repeats unaccepted events."""
-        batch = PublishEvents(self.count + 1, tuple(events))
+    def publish(self, events: Sequence[Event], ttl: float = 0.0) -> None:
+        """Publish events, perhaps with a time to live; the client repeats unaccepted events."""
+        deadline = self.network.clock.now + ttl if ttl else 0.0
+        batch = Batch(self.count + 1, tuple(events), deadline)
         for number, event in enumerate(events, batch.number):
-            self.network.record(records.Published, self.home, self.name, number, event)
+            self.network.record(records.Published, self.home, self.name, number, event, ttl)
         self.count += len(events)
         self.unaccepted[batch.number] = self._latest = batch
-        self._send(batch)
+        self._send_events(batch)
 
     def change(self, message: Change) -> None:
         """Subscribe, unsubscribe, advertise or unadvertise; the client repeats the request until the answer."""
@@ -190,17 +207,22 @@ class DurableClient:
         if self.line is None:
             self._retry()
             return
-        at = self.node
-        self.line.out.send(
-            f.Hello(
-                session=self.name,
-                at=at,
-                identity=self.identity,
-                replicas=self.replicas,
-                moves=self.moves,
-                lives=self.lives,
-                seen=self.seen,
-            )
+        self.line.out.send(self.hello())
+
+    def connection_at(self, host: CoreHost, out: Pipe) -> ClientConnection:
+        """Return the node's side of a new connection."""
+        return ClientConnection(host, self.name, out)
+
+    def hello(self) -> f.Hello:
+        """Return the first frame of a connection."""
+        return f.Hello(
+            session=self.name,
+            at=self.node,
+            identity=self.identity,
+            replicas=self.replicas,
+            moves=self.moves,
+            lives=self.lives,
+            seen=self.seen,
         )
 
     def _retry(self) -> None:
@@ -222,7 +244,7 @@ class DurableClient:
 
     def receive(self, line: Line, frame: Any) -> None:
         """Take a frame of a node."""
-        if isinstance(frame, list):
+        if isinstance(frame, list | tuple):
             self._deliver(frame, line.node)
         elif isinstance(frame, f.Accepted):
             self._accept(frame.number)
@@ -242,7 +264,7 @@ class DurableClient:
             self.former.end()
             self.former = None
         if self.identity and welcome.identity != self.identity:
-            self.network.problem(f"{welcome.node} has forgotten the session of {self.name}")
+            self._begin_anew(welcome)
         line.welcomed = True
         from_replica = welcome.may_repeat > 0 and welcome.moves != self.moves
         self.node, self.identity, self.moves = welcome.node, welcome.identity, welcome.moves
@@ -264,10 +286,25 @@ class DurableClient:
                 self._send(ChangeFilter(request, message))
         self._accept(welcome.accepted)
         latest = self._latest
-        if latest is not None and latest.number not in self.unaccepted and latest.number <= welcome.accepted:
-            self._send(latest)  # in vain: the node must not count it twice
+        accepted = welcome.accepted + self._earlier
+        if latest is not None and latest.number not in self.unaccepted and latest.number <= accepted:
+            self._send_events(latest)  # in vain: the node must not count it twice
         for batch in self.unaccepted.values():
-            self._send(batch)
+            self._send_events(batch)
+
+    def _send_events(self, batch: Batch) -> None:
+        # Events that are too late are of no use to anybody, but need their numbers.
+        ttl = max(batch.deadline - self.network.clock.now, SHORTEST_TTL) if batch.deadline else 0.0
+        self._send(PublishEvents(batch.number - self._earlier, batch.events, ttl))
+
+    def _begin_anew(self, welcome: f.Welcome) -> None:
+        """Count from the beginning again: only a disk with a loss may forget a session."""
+        if not self.network.forgot:
+            self.network.problem(f"{welcome.node} has forgotten the session of {self.name}")
+        first = min(self.unaccepted, default=self.count + 1)
+        self.network.numbers[self.name, welcome.identity] = self._earlier = first - 1 - welcome.accepted
+        self.seen = 0
+        self._latest = None
 
     def _send(self, frame: object) -> None:
         if self.line is not None and self.line.open and self.line.welcomed:
@@ -277,7 +314,7 @@ class DurableClient:
 
     def _accept(self, number: int) -> None:
         for first, batch in list(self.unaccepted.items()):
-            if first + len(batch.events) - 1 <= number:
+            if first + len(batch.events) - 1 <= number + self._earlier:
                 del self.unaccepted[first]
 
     def _done(self, request: int) -> None:
@@ -287,7 +324,16 @@ class DurableClient:
             case m.Unadvertise(id=id):
                 self.network.record(records.Unadvertised, self.node, self.name, id)
 
-    def _deliver(self, items: list[DeliveredEvent], node: str) -> None:
+    def _record(self, one: DeliveredEvent, node: str) -> None:
+        network, ids = self.network, one.subscriptions
+        if network.forgot:  # the node may have forgotten that a subscription has ended
+            ids = tuple(id for id in ids if (True, id) in self.filters)
+        if ids:
+            sequence = one.sequence + network.numbers.get((one.publisher, identity_of(one.by)), 0)
+            about = one.publisher, sequence, _event(one.event), ids, one.channel_number
+            network.record(records.Delivered, node, self.name, *about)
+
+    def _deliver(self, items: Any, node: str) -> None:
         for one in items:
             if one.number <= self.seen:
                 continue
@@ -297,10 +343,7 @@ class DurableClient:
                 self._last[one.publisher, one.by] = max(last, one.sequence)
                 if one.number <= self.may_repeat and one.sequence <= last:
                     continue
-            event = _event(one.event)
-            self.network.record(
-                records.Delivered, node, self.name, one.publisher, one.sequence, event, one.subscriptions
-            )
+            self._record(one, node)
         if self.lag:
             clock = self.network.clock
             clock.schedule_background(clock.now + self.lag * self.random.random(), self.acknowledge)

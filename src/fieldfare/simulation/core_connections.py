@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fieldfare.core.claims import ClaimSession
 from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
-from fieldfare.core.handover_state import SessionMoving
+from fieldfare.core.handover_state import SessionMoving, SharedElsewhere
 from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, ExpectMove, Input, Leave, TakeOver
 from fieldfare.core.state import Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
-from fieldfare.protocol.journal import event_id
+from fieldfare.protocol.journal import channel_number_of, details_of, event_id
 from fieldfare.protocol.messages import Message
 from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
@@ -31,6 +31,8 @@ class PublishEvents(NamedTuple):
 
     number: int
     events: Sequence[Event]
+    ttl: float = 0.0
+    """seconds from now; 0: for ever"""
 
 
 class ChangeFilter(NamedTuple):
@@ -64,6 +66,7 @@ class DeliveredEvent(NamedTuple):
     subscriptions: tuple[str, ...]
     identified: bool
     """whether the client may see publisher and sequence number, as with a replicated session"""
+    channel_number: int = 0
 
 
 class ClientConnection:
@@ -107,6 +110,11 @@ class ClientConnection:
         host.watchers.discard(self._watch)
         if self._waits:
             host.submit(CancelArrival(self.session))
+        self._ended()
+
+    def _ended(self) -> None:
+        """Leave the session, unless another connection uses it now."""
+        host = self.host
         if host.connections.get(self.session) is self:
             del host.connections[self.session]
             session = host.core.sessions.get(self.session)
@@ -130,16 +138,17 @@ class ClientConnection:
             while claimed is None:
                 yield from self._wait()
                 # The silence of a node that comes back would give the session two nodes for a while.
-                if not self._changed and hello.replicas and hello.at in host.network.lost:
+                lost = host.network.lost & {hello.at, host.core.handovers.source_of(self.session)}
+                if not self._changed and hello.replicas and lost:
                     candidates.rotate(-1)
                     host.network.note(host.name, f"asks {candidates[-1]} to take over {self.session}")
                     yield from self._claim(TakeOver(self.session, candidates[-1], host.network.fresh("take-over")))
                 claimed = yield from self._claim(self._attempt(hello))
         except ValueError as error:
-            self.close(str(error))
+            self.close(str(error), error.node if isinstance(error, SharedElsewhere) else "")
             return
         self._waits = False
-        self._welcome(claimed.session, claimed.void)
+        self._welcome(hello, claimed.session, claimed.void)
         if self._gone:
             self.end()
         while True:
@@ -175,7 +184,9 @@ class ClientConnection:
         if self.host.core.handovers.status(self.session) != self._before:
             self._changed = True
 
-    def _welcome(self, session: Session, void: int) -> None:
+    def _use(self, session: Session, hello: f.Hello) -> None:
+        """Take the place of an earlier connection."""
+        del session, hello
         host, name, core = self.host, self.session, self.host.core
         former = host.connections.get(name)
         if former is not None:
@@ -184,7 +195,11 @@ class ClientConnection:
         host.connections[name] = self
         if name in core.sessions:
             core.sessions[name].connected = True
-            core.deliveries.restart(core.sessions[name])
+            core.members.restart(name)
+
+    def _welcome(self, hello: f.Hello, session: Session, void: int) -> None:
+        host, name, core = self.host, self.session, self.host.core
+        self._use(session, hello)
         self._identity, self._attached = session.identity, True
         self.out.send(
             f.Welcome(
@@ -209,7 +224,8 @@ class ClientConnection:
         session = core.sessions.get(name)
         if not self._attached or session is None or session.identity != self._identity:
             return
-        taken = core.deliveries.next(name, 1000, host.network.wall(host.name))
+        now = host.network.wall(host.name)
+        taken = core.deliveries.next(name, 1000, now)
         if not taken:
             return
         entries = host.disk.entries(pending.position for _, pending in taken)
@@ -220,7 +236,10 @@ class ClientConnection:
                 host.network.problem(f"{host.name} has lost event {pending.position}, which {name} has not got")
                 continue
             entry = entries[pending.position]
-            items.append(DeliveredEvent(number, *event_id(entry), entry.event, pending.subscriptions, identified))
+            if 0 < details_of(entry).expires <= now:
+                host.network.problem(f"{host.name} sends {name} event {pending.position}, which has expired")
+            about = *event_id(entry), entry.event, tuple(pending.subscriptions)
+            items.append(DeliveredEvent(number, *about, identified, channel_number_of(entry)))
         self.out.send(items)
 
     # Requests
@@ -228,8 +247,10 @@ class ClientConnection:
     def _handle(self, frame: Any) -> None:
         host, name, identity = self.host, self.session, self._identity
         match frame:
-            case PublishEvents(number=number, events=events):
-                host.submit(Publication(name, number, events, identity=identity), self._accepted)
+            case PublishEvents(number=number, events=events, ttl=ttl):
+                expires = host.network.wall(host.name) + ttl if ttl else 0.0
+                publication = Publication(name, number, events, identity, expires=expires)
+                host.submit(publication, self._accepted)
             case StateValues(request=request, values=values):
                 host.submit(SetParameters(name, values, identity), lambda answer: self._done(request, answer))
             case ChangeFilter(request=request, message=message):

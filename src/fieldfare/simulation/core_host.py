@@ -17,12 +17,14 @@ from fieldfare.core.step import Step
 from fieldfare.core.stored_deliveries import stored_deliveries
 from fieldfare.routing.broker import Broker
 from fieldfare.simulation.disk import Disk, Stage
+from fieldfare.simulation.node_clock import EPOCH
 from fieldfare.simulation.processes import Process, Work
 
 if TYPE_CHECKING:
     from fieldfare.simulation.core_connections import ClientConnection
     from fieldfare.simulation.core_links import LinkEnd
     from fieldfare.simulation.core_network import CoreNetwork
+    from fieldfare.simulation.member_connections import MemberConnection
 
 CHUNK = 2
 """deliveries in a handover message; small, so that small runs have handovers in several parts"""
@@ -44,6 +46,8 @@ class CoreHost:
         """by neighbour: the nodes that it reaches without this node, itself included"""
         self.connections: dict[str, ClientConnection] = {}
         """by session: the connection that uses it"""
+        self.members: dict[str, dict[str, MemberConnection]] = {}
+        """by session and member: the connections that share it"""
         self.watchers: set[Callable[[], None]] = set()
         """called after each step"""
         self.kill_after: tuple[int, bool, Callable[[], None]] | None = None
@@ -53,14 +57,15 @@ class CoreHost:
         self._planned = False
         self._alarm = float("inf")
         self._busy: set[str | tuple[str, str]] = set()
-        self._began, self._wall = self.clock.now, network.wall(name)
+        self._began, self._wall = network.clocks[name].ticks(), network.wall(name)
         self.core = self._recovered()
         self.core.resume()
         self._plan()
 
     def _recovered(self) -> Core:
         stored, entries = self.disk.load()
-        life = int(stored.get("life", {}).get((), 0)) + 1
+        # As `node.startup` does: a row may go back with the disk, and a clock alone may, too.
+        life = max(int(stored.get("life", {}).get((), 0)) + 1, int(1000 * (self._wall - EPOCH)))
         for row in life_rows(life):
             self.disk.remember(row)
         options = self.network.options
@@ -77,14 +82,16 @@ class CoreHost:
             stored,
             entries,
             replicas=options.replicas,
+            channels=options.channels,
             publishers=options.publishers,
             proxies=options.proxies,
             places=options.places,
-            life=f"{self.name}.{life}",
-            doubtful=False,
+            life=self.network.fresh(f"{self.name}.life"),
+            doubtful=self.disk.copied,
             speaks=self.network.speaks[self.name],
             now=self.steady(),
         )
+        self.disk.copied = False
         if core.position > self.disk.last:  # the end of the log is lost, and rows know of it
             core.rewind(self.disk.last)
             core.checkpoint()
@@ -92,7 +99,7 @@ class CoreHost:
 
     def steady(self) -> float:
         """Return a time that begins with the wall clock and never jumps."""
-        return self._wall + (self.clock.now - self._began)
+        return self._wall + (self.network.clocks[self.name].ticks() - self._began)
 
     # Steps
 
@@ -164,15 +171,19 @@ class CoreHost:
             if name in self.links:
                 self.links[name].pump()
         for name in step.sessions:
-            if name in self.connections:
-                self.connections[name].pump()
+            for connection in self._connections_of(name):
+                connection.pump()
         for name, target in step.closing.items():
-            if name in self.connections:
-                self.connections[name].close("the session moves", target)
+            for connection in self._connections_of(name):
+                connection.close("the session moves", target)
         for watch in tuple(self.watchers):
             watch()
         self._send_handovers()
         self._set_alarm()
+
+    def _connections_of(self, name: str) -> list[ClientConnection]:
+        own = [self.connections[name]] if name in self.connections else []
+        return [*own, *self.members.get(name, {}).values()]
 
     def stop(self, stage: Stage, kept: int) -> None:
         """Stop at once; of an unfinished write the part up to the stage survives."""
@@ -190,7 +201,8 @@ class CoreHost:
     def _set_alarm(self) -> None:
         wakes = self.core.wakes
         if wakes is not None:
-            time = max(self.clock.now, wakes - self._wall + self._began)
+            ticks = wakes - self._wall + self._began
+            time = max(self.clock.now, self.network.clocks[self.name].until(ticks))
             if time < self._alarm:
                 self._alarm = time
                 self.clock.schedule_background(time, self._tick, time)
@@ -199,7 +211,7 @@ class CoreHost:
         if self.up and due == self._alarm:
             self._alarm = float("inf")
             wakes = self.core.wakes
-            if wakes is not None and self.steady() >= wakes - 1e-9:
+            if wakes is not None and self.steady() >= wakes - 1e-6:  # rounding, of a number as large as a time
                 self.submit(Tick())
             else:
                 self._set_alarm()

@@ -7,39 +7,38 @@ two steps of a write; disks are slow, full or damaged; clocks jump.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable
-from random import Random
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
+from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.core import Core
 from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
-from fieldfare.protocol import wire
-from fieldfare.protocol.journal import JournalEntry
-from fieldfare.protocol.messages import FilterUpdate
 from fieldfare.protocol.versions import NEWEST
 from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
-from fieldfare.simulation.clock import Action, VirtualClock
+from fieldfare.simulation.clock import Action
 from fieldfare.simulation.core_clients import DurableClient, Line
 from fieldfare.simulation.core_connections import ClientConnection
 from fieldfare.simulation.core_host import CoreHost
 from fieldfare.simulation.core_links import LinkEnd
 from fieldfare.simulation.core_rest import unrest
-from fieldfare.simulation.counters import Traffic, Work
-from fieldfare.simulation.disk import Disk, DiskDamaged, Stage
+from fieldfare.simulation.core_world import CoreWorld
+from fieldfare.simulation.disk import Disk, DiskDamaged, DiskFull, Stage
 from fieldfare.simulation.links import Wire, uniform
+from fieldfare.simulation.member_clients import MemberClient
 from fieldfare.simulation.pipes import Pipe
-from fieldfare.simulation.story import Note, sentence
+from fieldfare.simulation.story import Note
 from fieldfare.simulation.topologies import Topology
-from fieldfare.simulation.trace import Record
 from fieldfare.tables.shared_index import SharedIndex
 
 RETRY = 0.1
 """seconds between two attempts to link"""
 NOTICE = 0.5
 """seconds after which the end of a silent connection is noticed, at most"""
+LONG = 20.0
+"""seconds for which a node may take a broken connection for alive"""
 NEAR = Wire(uniform(0.0005, 0.002))
 """between a client and its node"""
 
@@ -51,15 +50,18 @@ class Options(NamedTuple):
     replicas: int = 0
     remember: float = 60.0
     """seconds for which a broker remembers events; with a small number, the numbers of messages alone must do"""
+    synced: bool = True
+    """whether the disks keep all writes in a power failure, as with `log.sync = "full"`"""
     shared: SharedIndex | None = None
     """index of the filters of all nodes; None: each node has its own"""
     places: Places = Places()
     publishers: PublisherPolicy = SAFE
     proxies: tuple[str, ...] = ()
     """nodes that advertise for all publishers, if the policy has proxies"""
+    channels: ChannelMap = ChannelMap()
 
 
-class CoreNetwork:
+class CoreNetwork(CoreWorld):
     """Simulated nodes on a tree of links, with clients and faults."""
 
     def __init__(
@@ -77,26 +79,25 @@ class CoreNetwork:
 
         All happenings are added to a `story`. A `detailed` trace has the messages between nodes.
         """
+        super().__init__(topology.brokers, seed, story=story, detailed=detailed)
         self.options, self.make_core = options, make_core
-        self.clock = VirtualClock()
-        self.trace: list[Record] = []
-        self.problems: list[str] = []
-        """breaches of the rules between the parts of the network, which no trace shows"""
-        self.traffic: defaultdict[tuple[str, str], Traffic] = defaultdict(Traffic)
-        self.work: dict[str, Work] = {name: Work() for name in topology.brokers}
         self.steps = 0
         self.clients: dict[str, DurableClient] = {}
-        self.disks = {name: Disk() for name in topology.brokers}
         self.speaks = dict.fromkeys(topology.brokers, NEWEST)
         """highest version that each node speaks, from its next start on"""
+        self.members: dict[str, MemberClient] = {}
+        """workers of shared sessions, by session and label"""
+        self.disks = {name: Disk(synced=options.synced) for name in topology.brokers}
         self.lost: set[str] = set()
         """nodes that have failed for good"""
         self.down: set[str] = set()
-        self._story, self._detailed = story, detailed
-        self._wire, self._seed = wire, seed
-        self._randoms: dict[str, Random] = {}
-        self._fresh: defaultdict[str, int] = defaultdict(int)
-        self._ahead: dict[str, float] = dict.fromkeys(topology.brokers, 0.0)
+        self.deaf: set[str] = set()
+        """clients that hear nothing of their nodes"""
+        self.forgot = False
+        """whether a disk has lost something that was written"""
+        self.numbers: dict[tuple[str, str], int] = {}
+        """by client and identity of the session: events that were published under earlier identities"""
+        self._wire = wire
         self._cut: set[tuple[str, str]] = set()
         """directions in which no frame passes"""
         self._group: dict[str, int] = {}
@@ -108,70 +109,6 @@ class CoreNetwork:
         self.hosts = {name: CoreHost(self, name, self.disks[name]) for name in topology.brokers}
         for a, b in self.edges:
             self._dial_link(a, b)
-
-    # Chance, clocks and names
-
-    def random_of(self, name: str) -> Random:
-        """Return the random generator of a part: a change in a part changes no other part."""
-        if name not in self._randoms:
-            self._randoms[name] = Random(f"{self._seed} {name}")
-        return self._randoms[name]
-
-    def fresh(self, about: str) -> str:
-        """Return a unique name, made of a word and a count."""
-        self._fresh[about] += 1
-        return f"{about}/{self._fresh[about]}"
-
-    def wall(self, node: str) -> float:
-        """Return the time of a node's wall clock, which may jump."""
-        return 1e9 + self.clock.now + self._ahead[node]
-
-    def jump(self, node: str, seconds: float) -> None:
-        """Let the wall clock of a node jump."""
-        self.note(node, f"its clock jumps by {seconds:.1f} s")
-        self._ahead[node] += seconds
-
-    # Records
-
-    def record(self, kind: type[Any], *fields: object) -> None:
-        """Add a record to the trace."""
-        self.trace.append(kind(self.clock.now, len(self.trace), *fields))
-        if self._story is not None:
-            self._story.append(Note(self.clock.now, *sentence(self.trace[-1])))
-
-    def note(self, who: str, text: str) -> None:
-        """Add a sentence to the story."""
-        if self._story is not None:
-            self._story.append(Note(self.clock.now, who, text))
-
-    def problem(self, text: str) -> None:
-        """Note a breach of the rules."""
-        self.problems.append(text)
-        self.note("", text)
-
-    def refused(self, node: str, session: str, reason: str) -> None:
-        """Record the refusal of a request."""
-        self.work[node].refused += 1
-        self.record(records.Refused, node, session, "", reason)
-
-    def forwarded(self, node: str, neighbour: str, entry: JournalEntry) -> None:
-        """Count an event between nodes."""
-        self.traffic[node, neighbour].events += 1
-        if self._detailed:
-            self.record(records.Forwarded, node, neighbour, entry.publisher, entry.sequence)
-
-    def told(self, node: str, neighbour: str, message: bytes) -> None:
-        """Count a message between nodes that is no event."""
-        traffic = self.traffic[node, neighbour]
-        update = wire.decode(message) if self._detailed else None
-        if isinstance(update, FilterUpdate):
-            traffic.admin += 1
-            added, removed = len(update.added), len(update.removed)
-            traffic.added += added
-            traffic.removed += removed
-            self.record(records.Told, node, neighbour, update.about, added, removed)
-        else:
-            traffic.other += 1
 
     # Links
 
@@ -234,9 +171,9 @@ class CoreNetwork:
                 end.out.up = end.out.up and (one, other) not in self._cut
                 self._notice(one, end)
 
-    def _notice(self, node: str, end: LinkEnd) -> None:
+    def _notice(self, node: str, end: LinkEnd, seconds: float = NOTICE) -> None:
         """Let a node notice the end of a silent connection later."""
-        time = self.clock.now + NOTICE * self.random_of(node).random()
+        time = self.clock.now + seconds * self.random_of(node).random()
         self.clock.schedule(time, self._give_up, end)
 
     def _give_up(self, end: LinkEnd) -> None:
@@ -247,6 +184,15 @@ class CoreNetwork:
         """Break the connection between two nodes, which may connect again at once."""
         self.cut(a, b)
         self.mend(a, b)
+
+    def half_open(self, a: str, b: str) -> None:
+        """Break a connection, alive for the second node for long, even after the first has connected again."""
+        self.note(a, f"has lost its connection to {b}, which does not notice")
+        for node, other, seconds in ((a, b, 0.0), (b, a, LONG)):
+            end = self._ends.get((node, other))
+            if end is not None and end.open:
+                end.out.up = False
+                self._notice(node, end, seconds)
 
     def is_cut(self, a: str, b: str) -> bool:
         """Tell whether no frame passes between two nodes, in one direction at least."""
@@ -270,20 +216,42 @@ class CoreNetwork:
 
     # Nodes
 
-    def kill(self, node: str, stage: Stage = Stage.ALL, kept: int = 0, *, seconds: float = 0.0) -> None:
-        """Kill a node in the middle of a write, if it writes; it starts again after some seconds."""
+    def kill(
+        self, node: str, stage: Stage = Stage.ALL, kept: int = 0, *, seconds: float = 0.0, power: bool = False
+    ) -> None:
+        """Kill a node in the middle of any write; the node starts again after some seconds.
+
+        With `power`, the machine of the node goes down, and a disk without sync loses its last writes.
+        """
         host = self.hosts[node]
         if not host.up:
             return
         self.note(node, f"is killed, with {stage.name.lower()} of its step written; it is back in {seconds:.2f} s")
         self.record(records.Crashed, node)
         self._stop(host, stage, kept)
+        if power:
+            self.disks[node].copied = True  # the machine has booted since
+            if self.disks[node].lose_power(self.random_of(node)):
+                self._forgot(node)
         self._start_later(node, seconds)
 
-    def kill_later(self, node: str, steps: int, stage: Stage, kept: int, seconds: float) -> None:
+    def _forgot(self, node: str) -> None:
+        self.forgot = True
+        self.record(records.Forgot, node)
+
+    def set_back(self, node: str, seconds: float) -> None:
+        """Kill a node; the next start is from the copy of the disk, if any."""
+        self.kill(node, seconds=seconds)
+        if self.disks[node].restore():
+            self._forgot(node)
+
+    def kill_later(
+        self, node: str, steps: int, stage: Stage, kept: int, seconds: float, *, power: bool = False
+    ) -> None:
         """Kill a node at a stage of the write, after some more steps; some stages need a step with entries."""
         logging = stage in (Stage.TORN, Stage.ENTRIES)
-        self.hosts[node].kill_after = steps, logging, lambda: self.kill(node, stage, kept, seconds=seconds)
+        kill = partial(self.kill, node, stage, kept, seconds=seconds, power=power)
+        self.hosts[node].kill_after = steps, logging, kill
 
     def fill(self, node: str, seconds: float) -> None:
         """Let the disk of a node be full for some seconds."""
@@ -318,18 +286,31 @@ class CoreNetwork:
         self._lines[host.name] = [(line, one) for line, one in self._lines[host.name] if line.open]
 
     def start(self, node: str) -> None:
-        """Start a node from its disk; after damage an operator repairs the disk first."""
+        """Start a node from the disk; after damage an operator repairs the disk first."""
         if self.hosts[node].up or node in self.lost:
             return
         try:
             self.hosts[node] = CoreHost(self, node, self.disks[node])
+        except DiskFull as reason:
+            self.note(node, f"does not start: {reason}")
+            self._start_later(node, 0.2)
+            return
         except DiskDamaged as damage:
             self.note(node, f"does not start: {damage}")
-            self.disks[node].repair()
+            self._mend(node)
             self._start_later(node, 0.2)
             return
         self.down.discard(node)
         self.record(records.Restarted, node, True)
+
+    def _mend(self, node: str) -> None:
+        """Let an operator mend a damaged disk: from a mirror, or without it by a salvage, which loses something."""
+        if self.options.synced:
+            self.disks[node].repair()
+        else:
+            self.note(node, "is salvaged")
+            self.disks[node].salvage()
+            self._forgot(node)
 
     def lose(self, node: str) -> None:
         """Let a node fail for good, with its disk."""
@@ -345,13 +326,19 @@ class CoreNetwork:
         client.attach()
         return client
 
+    def add_member(self, session: str, label: str, node: str, *, key: str = "", lag: float = 0.0) -> MemberClient:
+        """Add a worker that shares a session; all members of a session begin at one node."""
+        member = self.members[f"{session}.{label}"] = MemberClient(self, session, label, node, key=key, lag=lag)
+        member.attach()
+        return member
+
     def dial(self, client: DurableClient, node: str) -> Line | None:
         """Connect a client to a node; None if the node is down."""
         host = self.hosts[node]
         if not host.up:
             return None
         there, back = self._pipe(client.name, node, NEAR), self._pipe(node, client.name, NEAR)
-        line, connection = Line(client, node, there), ClientConnection(host, client.name, back)
+        line, connection = Line(client, node, there), client.connection_at(host, back)
         there.receiver, back.receiver = connection.receive, line.receive
         self._lines[node] = [*((one, other) for one, other in self._lines[node] if one.open), (line, connection)]
         return line
@@ -365,6 +352,14 @@ class CoreNetwork:
                 self.clock.schedule(self.clock.now + NOTICE * client.random.random(), connection.end)
                 client.lost(line)
 
+    def deafen(self, client: DurableClient) -> None:
+        """Lose all frames that the node sends on the present connection of a client, who does not notice till rest."""
+        for one, connection in self._lines[client.node]:
+            if one is client.line:
+                self.note(client.name, f"hears nothing of {client.node} any more")
+                connection.out.up = False
+                self.deaf.add(client.name)
+
     # Time
 
     def at(self, time: float, action: Action, *arguments: object) -> None:
@@ -376,19 +371,27 @@ class CoreNetwork:
         self.planned -= 1
         action(*arguments)
 
-    def settle(self, seconds: float = 60.0) -> None:
-        """Mend everything, let all clients come back, and let time pass until the network is at rest."""
+    def settle(self, seconds: float = 60.0, *, reunite: bool = True) -> None:
+        """Mend everything, let all clients come back, and let time pass until the network is at rest.
+
+        Unless clients `reunite`, those who are away or deaf stay so, perhaps with something to say: no rest for the
+        checker.
+        """
         self.heal()
         for node, host in self.hosts.items():
             host.kill_after = None
             self.disks[node].full, self.disks[node].seconds = False, 0.0
-        for client in self.clients.values():
-            if client.away:
+        for client in (*self.clients.values(), *self.members.values()):
+            if client.away and reunite:
                 client.attach()
+            elif client.name in self.deaf and reunite:
+                self.break_line(client)
+        self.deaf = set() if reunite else self.deaf
         end = self.clock.now + seconds
-        while any(True for _ in unrest(self)):
+        while any(True for _ in unrest(self, absent=not reunite)):
             if self.clock.now > end:
                 self.problem(f"no rest: {', '.join(unrest(self))}")
                 return
             self.clock.run(self.clock.now + 0.1)
-        self.record(records.Quiet)
+        if reunite:
+            self.record(records.Quiet)

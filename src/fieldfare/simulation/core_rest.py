@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from fieldfare.core.replicas import NUMBER_GAP
+from fieldfare.simulation.trace import Published
 
 if TYPE_CHECKING:
     from fieldfare.simulation.core_network import CoreNetwork
 
 
-def unrest(network: CoreNetwork) -> Iterable[str]:
-    """Return the obstacles to rest, in words."""
+def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
+    """Return the obstacles to rest, in words; clients may be `absent`, or deaf."""
     if network.clock.pending != network.planned:
         yield "frames are on the way"
     for a, b in network.edges:
@@ -25,24 +29,54 @@ def unrest(network: CoreNetwork) -> Iterable[str]:
         for other, link in core.links.items():
             if link.outbox and other not in network.lost:
                 yield f"{name} has messages for {other}"
+        if core.channels.waiting:
+            yield f"{name} waits for the homes of {core.channels.waiting}"
         if core.handovers.arrivals or core.handovers.departures or core.replicas.due():
             yield f"{name} has sessions on the move"
     for name, client in network.clients.items():
+        if absent and (client.away or name in network.deaf):
+            continue
         if not client.satisfied:
             yield f"{name} waits"
         elif not client.away:
             session = network.hosts[client.node].core.sessions.get(name)
             if session is not None and session.sent < session.count:
                 yield f"{client.node} has deliveries for {name}"
+    for name, member in network.members.items():
+        if absent and member.away:
+            continue
+        sharing = network.hosts[member.node].core.members.of(member.name) if member.node else None
+        if not member.satisfied:
+            yield f"{name} waits"
+        elif not member.away and sharing is not None and sharing.waiting:
+            yield f"{member.node} has deliveries for {name}"
+        elif not member.away:
+            session = network.hosts[member.node].core.sessions.get(member.name)
+            if session is not None and session.sent < session.count:
+                yield f"{member.node} has deliveries for {name}"
 
 
 def leftovers(network: CoreNetwork) -> Iterable[str]:
     """Return the useless remainders on the disks of nodes at rest, in words."""
+    yield from _miscounted(network)
     for name, host in network.hosts.items():
-        for kind in ("outbox", "arrival", "departure", "parked", "replayed"):
+        for kind in ("outbox", "arrival", "departure", "parked", "replayed", "acknowledged"):
             if network.disks[name].rows.get(kind):
                 yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
         low, last = host.core.low_water(), host.core.position
         # A replica keeps an event that matched a former filter there, but not at the node of the session.
         if low != last + 1 and not host.core.replicas.held:
             yield f"{name} keeps the log from {low} on, although nobody needs anything up to {last}"
+
+
+def _miscounted(network: CoreNetwork) -> Iterable[str]:
+    """Return the channels with another count than events were published, in words.
+
+    A home skips numbers when its disk may be a copy.
+    """
+    channels = network.options.channels
+    published = Counter(channels.type_of(one.event) for one in network.trace if isinstance(one, Published))
+    for type, home in channels.homes.items():
+        count = network.hosts[home].core.channels.counts.get(type, 0)
+        if count % NUMBER_GAP != published[type]:
+            yield f"{home} has numbered {count} events of the type {type}, and {published[type]} were published"

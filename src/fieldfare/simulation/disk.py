@@ -3,10 +3,14 @@
 A write goes on for some time, first the entries and then the rows, in the order of a node's storage. A kill in the
 middle leaves a part of the entries, or all entries without any row. Rows are kept as bytes, so that no value on the
 disk changes with the state of a core. Each record has a checksum: a flipped bit is found by the next reader.
+
+A `synced` disk is that of a node with `log.sync = "full"`. Without, the machine may lose the last writes in a power
+failure: the log ends anywhere behind the last sync, and so do the commits of rows, since they are in another file.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from random import Random
@@ -38,14 +42,29 @@ class Stage(IntEnum):
         return f"Stage.{self.name}"  # the text of a plan is Python
 
 
+UNSYNCED: Final = 40
+"""writes that a power failure may undo, at most: the operating system syncs earlier writes by itself"""
+
+
 class DiskDamaged(Exception):
     """A checksum does not fit a record."""
+
+
+class DiskFull(Exception):
+    """There is no room for anything."""
 
 
 class Disk:
     """The disk of a node, which survives the node."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, synced: bool = True) -> None:
+        """Begin with an empty log, without rows."""
+        self.synced = synced
+        self.copied = False
+        """whether the present content may not be the latest"""
+        self._unsynced: deque[tuple[int, list[tuple[str, RowKey, bytes | None]]]] = deque(maxlen=UNSYNCED)
+        """of each unsynced write: the last position before, and the rows that were replaced"""
+        self._copy: tuple[dict[int, JournalEntry], int, dict[str, dict[RowKey, bytes]]] = {}, 0, {}
         self.log: dict[int, JournalEntry] = {}
         """by position; entries that nobody needs are deleted at the front"""
         self.last = 0
@@ -55,7 +74,9 @@ class Disk:
         """mean time of a write"""
         self.full = False
         self.damaged: dict[int, JournalEntry] = {}
-        """entries with a flipped bit, by position; a node finds them when it starts, and has the others in memory"""
+        """entries with a flipped bit, by position; a node finds them at its start, and has the right ones in memory"""
+        self.damaged_rows: dict[tuple[str, RowKey], tuple[bytes, bytes]] = {}
+        """rows with a flipped bit, by kind and key: the right bytes and the wrong ones"""
 
     def write(self, step: Step, stage: Stage = Stage.ALL, kept: int = 0) -> None:
         """Write a step up to a stage; of a torn write `kept` entries survive."""
@@ -64,6 +85,8 @@ class Disk:
             return
         if stage is Stage.TORN:
             entries = entries[: kept % (len(entries) + 1)]
+        if not self.synced:
+            self._unsynced.append((self.last, []))
         for entry in entries:
             if entry.position != self.last + 1:
                 raise ValueError(f"position {entry.position} does not follow {self.last}")
@@ -75,10 +98,14 @@ class Disk:
 
     def remember(self, row: Row) -> None:
         """Write a single row at once, outside any step."""
+        if not self.synced:
+            self._unsynced.append((self.last, []))
         self._store(*row)
 
     def _store(self, kind: str, key: RowKey, value: Any) -> None:
         table = self.rows.setdefault(kind, {})
+        if not self.synced:
+            self._unsynced[-1][1].append((kind, key, table.get(key)))
         if value is None:
             table.pop(key, None)
         else:
@@ -86,9 +113,14 @@ class Disk:
 
     def load(self) -> tuple[StoredRows, Iterable[JournalEntry]]:
         """Return all rows and the entries for recovery; an incomplete publication is cut off."""
+        if self.full:
+            raise DiskFull("the disk is full")
         for position, entry in self.damaged.items():
             if position in self.log and _checksum(entry) != _checksum(self.log[position]):
                 raise DiskDamaged(f"entry {position} is damaged")
+        for (kind, key), (right, wrong) in self.damaged_rows.items():
+            if self.rows.get(kind, {}).get(key) is right and crc32(wrong) != crc32(right):
+                raise DiskDamaged(f"the row {kind} of {key} is damaged")
         if self.last in self.log:
             self.truncate(last_complete_position(self.log[self.last]))
         stored = {kind: {key: _decode(value) for key, value in table.items()} for kind, table in self.rows.items()}
@@ -112,17 +144,74 @@ class Disk:
         for position in [position for position in self.log if position < first]:
             del self.log[position]
 
+    # The way back in time
+
+    def lose_power(self, random: Random) -> bool:
+        """Lose some of the unsynced writes, of the log and of the rows apart; tell whether anything is lost."""
+        if not self._unsynced:
+            return False
+        before = self.last, len(self._unsynced)
+        self.truncate(random.randint(min(self._unsynced[0][0], self.last), self.last))
+        commits = random.randint(0, len(self._unsynced))
+        while len(self._unsynced) > commits:
+            for kind, key, value in reversed(self._unsynced.pop()[1]):
+                if value is None:
+                    self.rows[kind].pop(key, None)
+                else:
+                    self.rows[kind][key] = value
+        self._unsynced.clear()
+        self.copied = True
+        return (self.last, commits) != before
+
+    def copy(self) -> None:
+        """Copy the content to another place, as a backup does."""
+        self._copy = dict(self.log), self.last, {kind: dict(table) for kind, table in self.rows.items()}
+
+    def restore(self) -> bool:
+        """Replace the content with the copy, if there is one."""
+        log, last, rows = self._copy
+        if not rows:
+            return False
+        self.log, self.last, self.rows = dict(log), last, {kind: dict(table) for kind, table in rows.items()}
+        self._unsynced.clear()
+        self.repair()
+        self.copied = True
+        return True
+
     def flip(self, random: Random) -> None:
-        """Flip a bit of an event in the log, unless the log is empty."""
-        if self.log:
+        """Flip a bit of an entry or of a row."""
+        rows = [(kind, key) for kind, table in self.rows.items() for key in table]
+        if self.log and random.random() < 0.5:
             position = random.choice(list(self.log))
-            event = bytearray(self.log[position].event)
-            event[random.randrange(len(event))] ^= 1 << random.randrange(8)
-            self.damaged[position] = self.log[position]._replace(event=bytes(event))
+            entry = self.log[position]
+            if random.random() < 0.5:
+                self.damaged[position] = entry._replace(event=_flipped(entry.event, random))
+            else:
+                self.damaged[position] = entry._replace(details=_flipped(entry.details, random))
+        elif rows:
+            kind, key = random.choice(rows)
+            right = self.rows[kind][key]
+            self.damaged_rows[kind, key] = right, _flipped(right, random)
 
     def repair(self) -> None:
-        """Replace damaged entries from a mirror, as an operator does after a node has refused to start."""
+        """Replace damaged entries and rows from a mirror, as an operator does after a node has refused to start."""
         self.damaged.clear()
+        self.damaged_rows.clear()
+
+    def salvage(self) -> None:
+        """Remove damaged rows, and the log from the first damaged entry on, for want of a mirror."""
+        for kind, key in self.damaged_rows:
+            self.rows.get(kind, {}).pop(key, None)
+        self.truncate(min((position for position in self.damaged if position in self.log), default=self.last + 1) - 1)
+        self._unsynced.clear()
+        self.repair()
+        self.copied = True
+
+
+def _flipped(data: bytes, random: Random) -> bytes:
+    changed = bytearray(data)
+    changed[random.randrange(len(changed))] ^= 1 << random.randrange(8)
+    return bytes(changed)
 
 
 def _checksum(entry: JournalEntry) -> int:

@@ -75,6 +75,10 @@ class DurableNetwork(CoreNetwork):
         else:
             self.add_client(client, broker)
 
+    def detach(self, client: str) -> None:
+        """Let a client go away; the session stays at the node."""
+        self.clients[client].detach()
+
     def subscribe(self, client: str, id: str, filter: Filter | str) -> None:
         """Let a client ask for the events of a filter, given as a filter or as text."""
         self.clients[client].change(Subscribe(id, parse(filter) if isinstance(filter, str) else filter))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from fieldfare.protocol.messages import Role
-from fieldfare.routing.broker import Broker
 from fieldfare.simulation.durable_network import DurableNetwork
 from fieldfare.simulation.network import Network
 
-AnyNetwork: TypeAlias = Network[Broker] | DurableNetwork
+AnyNetwork: TypeAlias = Network[Any] | DurableNetwork
 Roles: TypeAlias = Mapping[tuple[str, str], Role]
 """of all links, in both directions: what the second broker is to the first"""
 

@@ -9,20 +9,22 @@ from __future__ import annotations
 from itertools import product
 from typing import Final, NamedTuple
 
+from fieldfare.core.channel_map import ChannelMap
 from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.simulation.actions import clients, clocks, disks, links, nodes, parameters, versions
+from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes, parameters, versions
 from fieldfare.simulation.actions.act import Act, Drawing
-from fieldfare.simulation.actions.arcs import ARCS
+from fieldfare.simulation.actions.arcs import ARCS, UNSYNCED, WITH_REPLICAS
+from fieldfare.simulation.actions.clients import TYPES
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
-FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, versions)
-"""modules of actions; a family may have `CHANCES`, drawn in all runs, `WILD`, drawn in some, and `MIXED`, drawn in runs
-with nodes of two versions"""
+FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members, versions)
+"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, `UNSYNCED`, `SHARED` and `MIXED`, in
+some"""
 OLD: Final = (clients, links, nodes, disks, clocks, versions)
-"""families that use nothing of the newest version alone, for runs with nodes of two versions"""
+"""families that use nothing of the newest version alone, for `MIXED` runs: with nodes of two versions"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
 
@@ -51,6 +53,12 @@ class Plan(NamedTuple):
     """clients at each node"""
     lag: float = 0.0
     """seconds until a client acknowledges, at most"""
+    members: int = 0
+    """members of the session `shared`, which begin at the first node"""
+    key: str = ""
+    """field by which the members share the events"""
+    synced: bool = True
+    """whether the disks keep all writes in a power failure"""
     publishers: str = "safe"
     """policy for the advertisements of publishers that move"""
     apart: bool = False
@@ -59,6 +67,13 @@ class Plan(NamedTuple):
     """steps up to which places count as here"""
     ahead: int = 0
     """steps up to which neighbours are asked for the events of further places"""
+    homes: tuple[int, ...] = ()
+    """homes of the channels of some types, modulo the nodes; with homes, events have types"""
+
+    def channels(self) -> ChannelMap:
+        """Return the channels of the first types, as many as there are homes."""
+        nodes = len(self.parents) + 1
+        return ChannelMap({type: f"b{home % nodes}" for type, home in zip(TYPES, self.homes, strict=False)})
 
     def topology(self) -> Topology:
         """Return the tree of nodes."""
@@ -77,6 +92,8 @@ def _table(*kinds: str, families: tuple[object, ...] = FAMILIES) -> tuple[list[D
 
 _TAME: Final = _table("CHANCES")
 _WILD: Final = _table("CHANCES", "WILD")
+_UNSYNCED: Final = _table("CHANCES", "UNSYNCED")
+_SHARED: Final = {False: _table("CHANCES", "SHARED"), True: _table("CHANCES", "WILD", "SHARED")}
 _MIXED: Final = _table("CHANCES", "MIXED", families=OLD)
 
 
@@ -85,18 +102,26 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     dice = Dice(seed)
     strategy = dice.choice(strategies)
     count = dice.choice((1, 2, 2, 3, 3, 3, 4))
-    replicas = int(count > 1 and dice.random() < 0.3)
     mixed = dice.random() < 0.1
-    table, register = (_MIXED, clients.register) if mixed else (_WILD if dice.random() < 0.2 else _TAME, _register)
+    synced = mixed or dice.random() > 0.1
+    replicas = int(count > 1 and synced and dice.random() < 0.3)
+    sharing = dice.choice((0, 0, 0, 2, 3)) if synced and not mixed else 0
+    table = _UNSYNCED if not synced else _WILD if dice.random() < 0.2 else _TAME
+    table = _MIXED if mixed else _SHARED[table is _WILD] if sharing else table
+    arcs = WITH_REPLICAS if replicas else ARCS if synced else UNSYNCED
+    register = clients.register if mixed else _register
     steps: list[Step] = []
     for _ in range(dice.randint(1, 3)):
         steps += [Step(dice.choice(PAUSES), register(dice)) for _ in range(dice.randint(1, 4))]
+        steps += [Step(0.0, members.subscribe_shared(dice))] if sharing else []
         if replicas and count > 2 and dice.random() < 0.15:
-            steps.append(Step(0.0, nodes.Lose(dice.node(), dice.node())))
+            steps.append(Step(0.0, nodes.lose(dice)))
         steps.append(Step(0.0, nodes.Settle()))
         for _ in range(dice.randint(1, 12)):
-            acts = dice.choice(ARCS)(dice) if dice.random() < 0.12 else [dice.choices(*table)[0](dice)]
+            acts = dice.choice(arcs)(dice) if dice.random() < 0.12 else [dice.choices(*table)[0](dice)]
             steps += [Step(dice.choice(PAUSES), act) for act in acts if len(acts) == 1 or dice.random() < 0.9]
+    if not synced:  # a handover whose node has forgotten a part of it may wait for ever
+        steps = [step for step in steps if not isinstance(step.act, clients.Move)]
     return Plan(
         seed,
         strategy,
@@ -107,10 +132,14 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         forgetful=not replicas and dice.random() < 0.5,
         clients=dice.choice((1, 1, 2)),
         lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
+        members=sharing,
+        key=dice.choice(("", "x")) if sharing else "",
+        synced=synced,
         apart=dice.random() < 0.1,
         publishers=dice.choice(list(POLICIES)),
         here=dice.choice((0, 0, 1)),
         ahead=dice.choice((0, 1, 2)),
+        homes=(dice.randrange(4), dice.randrange(4)) if synced and not mixed and dice.random() < 0.3 else (),
     )
 
 

@@ -24,6 +24,7 @@ from fieldfare.simulation.core_network import Options
 from fieldfare.simulation.counters import Traffic, Work
 from fieldfare.simulation.durable_network import DurableNetwork
 from fieldfare.simulation.faults import AnyNetwork, Fault, Roles
+from fieldfare.simulation.handovers import HANDOVERS, RoamingNetwork
 from fieldfare.simulation.network import Network
 from fieldfare.simulation.scenario_links import Links, Part, Processing
 from fieldfare.simulation.summary import Figures, figures
@@ -145,6 +146,8 @@ class Scenario(Part, frozen=True):
     """seconds of virtual time; None: until all is done"""
     nodes: Literal["brokers", "durable"] = "brokers"
     """brokers alone, or nodes with disks, sessions and links that lose nothing"""
+    handover: Literal["", "node", "ping-pong", "path-update", "rendezvous", "relocation"] = ""
+    """the way in which sessions follow clients; empty: that of nodes if they are durable, else none"""
     topology: Brokers = Brokers(brokers=10)
     links: Links = Links()
     processing: Processing = Processing()
@@ -224,6 +227,7 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
     _check_overlay(strategy, topology, scenario)
     actions = actions_of(scenario)
     _check_clients(actions, topology)
+    _check_moves(scenario)
     network = _network(scenario, strategy, topology)
     _plan_faults(scenario, topology, network)
     try:
@@ -238,7 +242,7 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
     if scenario.until is None:
         network.drain()
     progress("checking" if checked else "counting")
-    order = promised(strategy, topology, network.trace)
+    order = "fifo" if _roams(scenario) else promised(strategy, topology, network.trace)
     advertised = strategy.advertisements is not None
     tally, judge = Tally(), check_durable if scenario.nodes == "durable" else check
     violations = judge(network.trace, advertisements=advertised, order=order, tally=tally) if checked else None
@@ -259,7 +263,7 @@ def run(scenario: Scenario, progress: Callable[[str], object] = str, *, checked:
             None if violations is None else (violations, tally),
         ),
         network.now,
-        _resting(network.brokers),
+        frozenset() if isinstance(network, RoamingNetwork) else _resting(network.brokers),
     )
 
 
@@ -277,6 +281,24 @@ def _check_overlay(strategy: Strategy, topology: Topology, scenario: Scenario) -
             "strategy",
             f"{strategy.name} bears no cycles, and this topology has some: {strategy.name}+tree or sources do",
         )
+
+
+def _roams(scenario: Scenario) -> bool:
+    return scenario.handover not in ("", "node")
+
+
+def _check_moves(scenario: Scenario) -> None:
+    """Refuse moves without a handover, and handovers where they cannot be."""
+    if scenario.nodes == "durable" and _roams(scenario):
+        raise ScenarioError("handover", f"durable nodes have a handover of their own, and not {scenario.handover}")
+    if scenario.nodes != "durable" and scenario.handover == "node":
+        raise ScenarioError("handover", 'the handover of nodes needs nodes = "durable"')
+    if scenario.nodes != "durable" and not scenario.handover and scenario.workload.moves:
+        raise ScenarioError("workload.moves", "brokers alone keep no sessions: name a handover")
+    if _roams(scenario) and scenario.faults:
+        raise ScenarioError("faults", f"{scenario.handover} is for brokers and links without faults")
+    if _roams(scenario) and (scenario.processing.kind != "none" or not scenario.links.reliable):
+        raise ScenarioError("handover", f"{scenario.handover} needs links that keep order, and no processing time")
 
 
 def _check_clients(actions: list[Action], topology: Topology) -> None:
@@ -308,6 +330,12 @@ def actions_of(scenario: Scenario) -> list[Action]:
 def _network(scenario: Scenario, strategy: Strategy, topology: Topology) -> AnyNetwork:
     if scenario.nodes == "durable":
         return _durable_network(scenario, strategy, topology)
+    if _roams(scenario):
+        handover = HANDOVERS[scenario.handover]
+        try:
+            return handover.network(topology, strategy, scenario.links.wire(), scenario.seed)
+        except ValueError as error:
+            raise ScenarioError("handover", f"{scenario.handover}: {error}") from None
     lives: Counter[str] = Counter()
 
     def make(name: str) -> Broker:

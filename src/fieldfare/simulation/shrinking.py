@@ -51,8 +51,11 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         plan._replace(replicas=0),
         plan._replace(clients=1),
         plan._replace(lag=0.0),
+        plan._replace(key=""),
+        plan._replace(members=min(plan.members, 2)),
         plan._replace(forgetful=False),
         plan._replace(hierarchical=False),
+        plan._replace(homes=plan.homes[:-1]),
     )
     yield from (other for other in plainer if other != plan)
     for number, step in enumerate(plan.steps):

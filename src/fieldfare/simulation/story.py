@@ -23,10 +23,18 @@ def sentence(record: t.Record) -> tuple[str, str]:
     ('ana', 'has unsubscribed from s')
     """
     match record:
-        case t.Published(client=client, sequence=sequence, event=event):
-            return client, f"publishes its event {sequence}: {dict(event)}"
+        case t.Published(client=client, sequence=sequence, event=event, ttl=ttl):
+            until = f", good for {ttl:g} s" if ttl else ""
+            return client, f"publishes its event {sequence}: {dict(event)}{until}"
         case t.Delivered(client=client, publisher=publisher, sequence=sequence, broker=node, subscriptions=ids):
             return client, f"gets event {sequence} of {publisher} from {node}, for {', '.join(ids)}"
+        case t.DeliveredToMember(client=client, member=member, publisher=publisher, sequence=sequence, broker=node):
+            again = ", which a member may have had" if record.redelivered else ""
+            return f"{client}/{member}", f"gets event {sequence} of {publisher} from {node}{again}"
+        case t.AcknowledgedByMember(client=client, member=member, publisher=publisher, sequence=sequence):
+            return f"{client}/{member}", f"has acknowledged event {sequence} of {publisher}"
+        case t.MemberGone(client=client, member=member, broker=node):
+            return f"{client}/{member}", f"has lost the connection to {node}, or {node} to it"
         case t.Subscribed(client=client, id=id, filter=filter):
             return client, f"subscribes to {filter}, as {id}"
         case t.Unsubscribed(client=client, id=id):
@@ -55,6 +63,8 @@ def sentence(record: t.Record) -> tuple[str, str]:
             return node, "is down"
         case t.Restarted(broker=node):
             return node, "is up again"
+        case t.Forgot(broker=node):
+            return node, "has lost the end of what was on its disk"
         case t.Quiet():
             return "", "all is quiet"
 

@@ -30,6 +30,8 @@ class Published(NamedTuple):
     client: str
     sequence: int
     event: Event
+    ttl: float = 0.0
+    """seconds for which the event is of use; 0: for ever"""
 
 
 class Delivered(NamedTuple):
@@ -43,6 +45,7 @@ class Delivered(NamedTuple):
     sequence: int
     event: Event
     subscriptions: tuple[str, ...]
+    channel_number: int = 0
 
 
 class Subscribed(NamedTuple):
@@ -125,6 +128,46 @@ class Refused(NamedTuple):
     reason: str
 
 
+# Members of shared sessions: the client is the session
+
+
+class DeliveredToMember(NamedTuple):
+    """A member of a session was given an event."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    publisher: str
+    sequence: int
+    event: Event
+    subscriptions: tuple[str, ...]
+    member: str
+    redelivered: bool
+
+
+class AcknowledgedByMember(NamedTuple):
+    """The acknowledgement of a member is on the disk of the node."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    member: str
+    publisher: str
+    sequence: int
+
+
+class MemberGone(NamedTuple):
+    """The connection of a member has ended, as seen from either side."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    member: str
+
+
 # Between brokers
 
 
@@ -189,6 +232,14 @@ class Restarted(NamedTuple):
     kept: bool
 
 
+class Forgot(NamedTuple):
+    """A broker went back in time: the disk has lost the latest changes."""
+
+    time: float
+    order: int
+    broker: str
+
+
 class Quiet(NamedTuple):
     """No message is on a link or waits at a broker."""
 
@@ -199,6 +250,9 @@ class Quiet(NamedTuple):
 Record: TypeAlias = (
     Published
     | Delivered
+    | DeliveredToMember
+    | AcknowledgedByMember
+    | MemberGone
     | Subscribed
     | Unsubscribed
     | Advertised
@@ -213,6 +267,7 @@ Record: TypeAlias = (
     | Down
     | Crashed
     | Restarted
+    | Forgot
     | Quiet
 )
 Trace: TypeAlias = Sequence[Record]
@@ -222,6 +277,9 @@ KINDS: Final[dict[str, type[Any]]] = {
     for kind in (
         Published,
         Delivered,
+        DeliveredToMember,
+        AcknowledgedByMember,
+        MemberGone,
         Subscribed,
         Unsubscribed,
         Advertised,
@@ -236,6 +294,7 @@ KINDS: Final[dict[str, type[Any]]] = {
         Down,
         Crashed,
         Restarted,
+        Forgot,
         Quiet,
     )
 }
@@ -258,9 +317,13 @@ SCHEMA: Final = pa.schema(
         "event": pa.binary(),  # MessagePack
         "filter": pa.string(),  # in the language of filters
         "subscriptions": pa.list_(pa.string()),
+        "channel_number": pa.int64(),
         "added": pa.int64(),
         "removed": pa.int64(),
         "kept": pa.bool_(),
+        "member": pa.string(),
+        "redelivered": pa.bool_(),
+        "ttl": pa.float64(),
     }
 )
 """a column for each name that a field has in some kind of record"""
@@ -284,7 +347,9 @@ def from_arrow(table: Any) -> list[Record]:
     trace: list[Record] = []
     for row in table.to_pylist():
         kind = KINDS[row["kind"]]
-        trace.append(kind(*(_READERS.get(name, _same)(row[name]) for name in kind._fields)))
+        # A trace of an earlier version lacks some columns.
+        known = {name: _READERS.get(name, _same)(row[name]) for name in kind._fields if name in row}
+        trace.append(kind(**known))
     return trace
 
 

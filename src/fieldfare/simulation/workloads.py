@@ -117,6 +117,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """events in a burst, if they come in bursts"""
     warmup: Annotated[float, msgspec.Meta(ge=0)] = 1.0
     """seconds before the first event, in which all subscribe"""
+    moves: Count = 0
+    """of subscribers to other brokers, in all; needs a handover"""
     locality: Share = 0.0
     """how alike the wishes at a broker are: 0 as those of all, 1 all the same"""
     publisher_locality: Share = 0.0
@@ -161,7 +163,12 @@ def generate(workload: Workload, brokers: Sequence[str], seed: int = 0) -> list[
                 wishes.append(Subscribe(since, client, id, fresh.filter(chance, region)))
                 if until < end:
                     wishes.append(Unsubscribe(until, client, id))
-    return sorted(starts + wishes + published, key=lambda action: action.time)
+    journeys: list[Action] = []
+    chance = Random(f"{seed} moves")
+    for _ in range(workload.moves if subscribers else 0):
+        time = chance.uniform(workload.warmup, end)
+        journeys.append(Attach(time, chance.choice(list(subscribers)), chance.choice(brokers)))
+    return sorted(starts + wishes + published + journeys, key=lambda action: action.time)
 
 
 def _stays(workload: Workload, dice: Random, end: float) -> Iterator[tuple[float, float]]:

@@ -79,6 +79,11 @@ def test_all_settings_can_be_written(tmp_path: Path) -> None:
         policy = "drop-oldest"
         life_seconds = "2w"
         queue = 7
+        [channels]
+        types = ["quote", "trade=rome"]
+        hosts = ["oslo", "bern"]
+        field = "kind"
+        first = 1001
         [limits]
         frame_bytes = 1
         body_bytes = 2
@@ -123,6 +128,7 @@ def test_all_settings_can_be_written(tmp_path: Path) -> None:
         public_url="wss://oslo.example.org",
         log=c.Log(segment_bytes=1 << 20, segment_seconds=3600, max_bytes=10**9, max_seconds=86400, sync="full"),
         sessions=c.Sessions(limit=5, policy="drop-oldest", life_seconds=14 * 86400, queue=7),
+        channels=c.ChannelSettings(types=("quote", "trade=rome"), hosts=("oslo", "bern"), field="kind", first=1001),
         limits=c.Limits(
             frame_bytes=1, body_bytes=2, batch=3, filter_chars=4, subscriptions=5, connections=6, sessions=7
         ),
@@ -257,6 +263,11 @@ def test_the_named_secret_wins_over_the_general_name() -> None:
 SECURE = f"[security]\nsecret = '{HIDDEN}'\n"
 
 MISTAKES = [
+    ("channels.types = ['a']", "TMP/node.toml, line 1: channels.types: no node numbers the events of the type a: write a=NODE"),
+    ("channels.types = ['a=b c']", "channels.types: 'a=b c' is no channel: write a type, or a type and a node"),
+    ("channels.types = ['=b']", "channels.types: '=b' is no channel"),
+    ("channels.types = ['a=b', 'a=c']", "channels.types: the type a is here twice"),
+    ("channels.hosts = ['b c']", "channels.hosts: 'b c' is not the name of a node"),
     ("prot = 7400", "TMP/node.toml, line 1: there is no setting 'prot'; did you mean 'port'? (there are name, host,"),
     ("[log]\nsegment_byte = 1", "TMP/node.toml, line 2: log: there is no setting 'segment_byte'; did you mean 'segment_bytes'?"),
     ("segment_bytes = 1", "there is no setting 'segment_bytes'; did you mean 'log.segment_bytes'?"),

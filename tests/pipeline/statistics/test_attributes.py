@@ -6,6 +6,7 @@ import math
 import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from fieldfare import Event, Interval, parse
 from fieldfare.events import json
 from fieldfare.events.values import MISSING, Kind
 from fieldfare.filters.constraint import FULL
+from fieldfare.filters.distributions import Distributions
 from fieldfare.filters.statistics import Sample
 from fieldfare.pipeline.statistics.attributes import EventStatistics, attribute_statistics, known
 from fieldfare.pipeline.statistics.sketches import SAMPLE, VALUES, Count, count
@@ -177,3 +179,14 @@ def test_one_pass_over_a_table_counts_values_and_filters(spark: SparkSession) ->
     assert rows["n"]["distinct"] == pytest.approx(2000, rel=0.1)
     assert (rows["x"]["low"], rows["x"]["high"], rows["x"]["presence"]) == (0, 99, 1.0)
     assert attribute_statistics(table.limit(0)).events == 0
+
+
+def test_a_file_for_nodes_has_the_same_shares(tmp_path: Path) -> None:
+    statistics = known(counted(made(400, 5), 3))
+    statistics.save(tmp_path / "statistics.json")
+    again = Distributions.read((tmp_path / "statistics.json").read_bytes())
+    for text in CONDITIONS:
+        for dimension, wanted in next(iter(parse(text).boxes)).items():
+            assert again.share(dimension, wanted, FULL) == pytest.approx(statistics.share(dimension, wanted, FULL)), (
+                text
+            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast, get_args
 
 import typer
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fieldfare_lab.node.client_processes import Contender
-    from fieldfare_lab.node.load import Result
+    from fieldfare_lab.node.load import Load, Result, Shape
     from fieldfare_lab.node.sessions import Sessions
 
 
@@ -25,10 +25,19 @@ def command(
     filters: Annotated[
         str, typer.Option(metavar="N,N,...", help="Numbers of filters; multiples of 10.", show_default=False)
     ] = "",
+    shape: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME,...", help="Shapes of the load: filters, one (one match of many topics), fanout (all match)."
+        ),
+    ] = "filters",
     subscribers: Annotated[int, typer.Option(min=1, metavar="N", help="Connections that share the filters.")] = 100,
     peer: Annotated[bool, typer.Option(help="Measure also RabbitMQ; needs RabbitMQ and its client pika.")] = True,
     only: Annotated[
-        str, typer.Option(metavar="TEXT", help="Measure only contenders with TEXT in their names.", show_default=False)
+        str,
+        typer.Option(
+            metavar="TEXT", help="Measure only TEXT, or all contenders with TEXT in their names.", show_default=False
+        ),
     ] = "",
     seconds: Annotated[float, typer.Option(min=0.1, metavar="N", help="Approximate length of a round.")] = 10.0,
     rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of rounds; the best counts.")] = 3,
@@ -45,13 +54,15 @@ def command(
     """Measure how many events a second a node accepts, and how soon subscribers receive the events.
 
     The node and its clients run in processes of their own, on loopback. Each event matches ten filters of different
-    subscribers; filters are conjunctions of equalities, because RabbitMQ's headers exchange knows no others. Contenders
-    with a missing or surplus delivery are WRONG. Rates are taken at full speed; contenders take turns in rounds.
-    Latency is measured twice: at half of the contender's own rate, and at half of the slowest contender's rate.
+    subscribers; filters are conjunctions of equalities, because RabbitMQ's headers exchange knows no others. In other
+    shapes, an event matches the topic of one subscriber, or of all. Contenders with a missing or surplus delivery are
+    WRONG. Rates are taken at full speed, CPU seconds are those of the server; contenders take turns in rounds. Latency
+    is measured twice: at 70 % of the contender's own rate, and at 70 % of the slowest contender's rate.
 
     Examples:
         fieldfare bench node --quick --no-peer
         fieldfare bench node --filters 10000
+        fieldfare bench node --shape one,fanout,filters --filters 10000 --only durable --no-peer
         fieldfare bench node --sessions 10000
     """
     from rich.console import Console
@@ -65,10 +76,8 @@ def command(
         if found.reached != found.tried:
             raise typer.Exit(1)
         return
-    sizes = _sizes(filters or ("1000" if quick else "10000,1000,100"))
     results = _contests(
-        sizes,
-        subscribers,
+        _loads(shape, _sizes(filters or ("1000" if quick else "10000,1000,100")), subscribers),
         _chosen(only, peer=peer, quick=quick),
         (min(seconds, 2.0), 1) if quick else (seconds, rounds),
     )
@@ -89,6 +98,23 @@ def _sizes(text: str) -> list[int]:
         raise InputError("--filters", f"numbers with commas between them, not {text!r}") from None
 
 
+def _loads(shapes: str, sizes: Sequence[int], subscribers: int) -> list[Load]:
+    from fieldfare_lab.node.load import Shape, make, topics
+
+    found: list[Load] = []
+    for name in shapes.split(","):
+        if name not in get_args(Shape):
+            raise InputError("--shape", f"there is no shape {name!r}; there are {', '.join(get_args(Shape))}")
+        if name != "filters":
+            found.append(topics(1, cast("Shape", name), subscribers))
+            continue
+        try:
+            found += [make(1, filters=size, subscribers=subscribers) for size in sizes]
+        except ValueError as error:
+            raise InputError("--filters", error) from None
+    return found
+
+
 def _chosen(only: str, *, peer: bool, quick: bool) -> list[Contender]:
     from fieldfare_lab.node import fieldfare_node, rabbitmq
 
@@ -97,7 +123,7 @@ def _chosen(only: str, *, peer: bool, quick: bool) -> list[Contender]:
         if reason := rabbitmq.missing():
             raise InputError("--peer", f"{reason}; or say --no-peer")
         contenders += [rabbitmq.contender(variant) for variant in rabbitmq.VARIANTS[: 1 if quick else None]]
-    chosen = [one for one in contenders if only in one.name]
+    chosen = [one for one in contenders if only == one.name] or [one for one in contenders if only in one.name]
     if not chosen:
         raise InputError(
             "--only", f"there is no contender {only!r}; there are {'; '.join(one.name for one in contenders)}"
@@ -105,18 +131,11 @@ def _chosen(only: str, *, peer: bool, quick: bool) -> list[Contender]:
     return chosen
 
 
-def _contests(
-    sizes: Sequence[int], subscribers: int, contenders: Sequence[Contender], effort: tuple[float, int]
-) -> list[Result]:
+def _contests(loads: Sequence[Load], contenders: Sequence[Contender], effort: tuple[float, int]) -> list[Result]:
     from fieldfare.cli.progress import steps
     from fieldfare_lab.node import contest
-    from fieldfare_lab.node.load import make
 
     seconds, rounds = effort
-    try:
-        loads = [make(1, filters=size, subscribers=subscribers) for size in sizes]
-    except ValueError as error:
-        raise InputError("--filters", error) from None
     with steps(len(loads) * contest.steps(len(contenders), rounds)) as step:
         return [
             result

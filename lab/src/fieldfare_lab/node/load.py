@@ -1,9 +1,13 @@
 """The load on a server: filters of many subscribers, events, and the expected deliveries.
 
-Everything comes from a seed. Filters are conjunctions of two or three equalities, because a headers exchange can do no
-more. Filters and events come in groups: an event of a group has the values that all filters of the group compare with,
-and any of three pairs of fields names the group, so an event matches the filters of its own group and no other. The
-filters of a group differ, and no single field identifies a group.
+Everything comes from a seed, in one of three shapes:
+
+- `filters`: conjunctions of two or three equalities, because a headers exchange can do no more. Filters and events come
+  in groups: an event of a group has the values that all filters of the group compare with, and any of three pairs of
+  fields names the group, so an event matches the filters of its own group and no other. The filters of a group differ,
+  and no single field identifies a group.
+- `one`: each subscriber has a topic of its own, and an event has one topic.
+- `fanout`: all subscribers have the same topic, the topic of every event.
 
 The module also has the `Result` that every contender reports, and reads CPU time and memory of a server from `/proc`.
 """
@@ -17,7 +21,7 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -35,6 +39,12 @@ _CHOICES: Final = tuple(
 _NOTES: Final = ("opened", "amended", "filled in part", "filled", "cancelled by the client", "expired")
 
 Value = str | int
+Shape = Literal["one", "fanout", "filters"]
+_LOADS: Final[dict[Shape, str]] = {
+    "one": "one of {:,} topics",
+    "fanout": "fan-out to {:,}",
+    "filters": "{:,} filters",
+}
 
 
 class SubscriberFilter(NamedTuple):
@@ -64,6 +74,20 @@ class SubscriberFilter(NamedTuple):
         """
         return {"x-match": "all", **dict(self.equalities)}
 
+    @property
+    def levels(self) -> tuple[str | None, ...]:
+        """Return the filter as the levels of a topic; None stands for any text.
+
+        >>> SubscriberFilter(0, (("symbol", "v17"), ("lot", 3))).levels
+        ('v17', '3', None, None, None, None)
+        >>> SubscriberFilter(0, (("topic", "t3"),)).levels
+        ('t3',)
+        """
+        compared = dict(self.equalities)
+        if "topic" in compared:
+            return (str(compared["topic"]),)
+        return tuple(str(compared[field]) if field in compared else None for field in FIELDS)
+
 
 class LoadEvent(NamedTuple):
     """An event with the subscribers that must receive the event, each once."""
@@ -80,10 +104,16 @@ class LoadEvent(NamedTuple):
         """Return compared and other fields together."""
         return {**self.compared, **self.others}
 
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Return the topic of the event for a server that routes by topics, as levels."""
+        return tuple(map(str, self.compared.values()))
+
 
 class Load(msgspec.Struct, frozen=True):
     """Filters of many subscribers, in groups; every event matches all filters of a group, `matches` in number."""
 
+    shape: Shape
     seed: int
     subscribers: int
     matches: int
@@ -136,7 +166,26 @@ def make(seed: int, *, filters: int = 10_000, subscribers: int = 100, matches: i
         tuple(sorted({filter.subscriber for filter in bound[start : start + matches]}))
         for start in range(0, filters, matches)
     )
-    return Load(seed, subscribers, matches, tuple(bound), tuple(groups), receivers)
+    return Load("filters", seed, subscribers, matches, tuple(bound), tuple(groups), receivers)
+
+
+def topics(seed: int, shape: Shape, subscribers: int = 100) -> Load:
+    """Make a load with a topic for each subscriber (`one`), or the same topic for all (`fanout`).
+
+    >>> [filter.text for filter in topics(1, "one", subscribers=2).filters]
+    ["topic = 't0'", "topic = 't1'"]
+    >>> topics(1, "fanout", subscribers=2).receivers
+    ((0, 1),)
+    """
+    if subscribers < 1:
+        raise ValueError(f"give at least one subscriber, not {subscribers}")
+    everybody = tuple(range(subscribers))
+    receivers = tuple((one,) for one in everybody) if shape == "one" else (everybody,)
+    groups: tuple[dict[str, Value], ...] = tuple({"topic": f"t{number}"} for number in range(len(receivers)))
+    bound = [
+        SubscriberFilter(one, tuple(group.items())) for group, who in zip(groups, receivers, strict=True) for one in who
+    ]
+    return Load(shape, seed, subscribers, len(receivers[0]), tuple(bound), groups, receivers)
 
 
 def events(load: Load, count: int) -> Iterator[LoadEvent]:
@@ -171,6 +220,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     """The rates, latencies and costs of a contender under a load."""
 
     contender: str
+    shape: Shape = "filters"
     filters: int
     events: int
     """events published at full speed"""
@@ -198,6 +248,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     slow_p99_ms: float | None = None
     correct: bool
     """whether every subscriber received exactly the due events, at full speed and paced"""
+
+    @property
+    def load(self) -> str:
+        """Return the load in words: `10,000 filters`, `one of 100 topics` or `fan-out to 100`."""
+        return _LOADS[self.shape].format(self.filters)
 
     @property
     def events_per_second(self) -> float:

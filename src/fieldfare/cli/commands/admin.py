@@ -78,7 +78,7 @@ def sessions(
     rows = [
         (
             one["name"],
-            "here" if one["here"] else "away",
+            (f"shared by {one['members']}" if one.get("members") else "here") if one["here"] else "away",
             _moment(one["seen"]),
             f"{one['pending']:,}",
             f"{one['acknowledged']:,}",
@@ -130,11 +130,16 @@ def session(
     wanted = [(id, filter) for id, filter in found["wanted"].items()]
     dynamic = [(id, text) for id, text in found["dynamic"].items()]
     promised = [(id, filter) for id, filter in found["promised"].items()]
+    sharing = [(one["name"] or "-", one["holds"], one["credit"]) for one in found.get("sharing", ())]
+    if found.get("key"):
+        facts["shared by"] = f"the field {found['key']}"
     typer.echo(pairs(facts))
     tables = {"subscription": wanted, "with parameters": dynamic, "advertisement": promised}
     for title, rows in tables.items():
         if rows:
             typer.echo(columns((title, "filter"), rows))
+    if sharing:
+        typer.echo(columns(("member", "holds", "can take"), sharing))
     return None
 
 
@@ -218,6 +223,28 @@ def links(
         for one in found
     ]
     return _print(titles, rows, len(rows), "neighbour")
+
+
+@reported()
+def channels(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_json: JsonOption = False) -> None:
+    """List the types of events with one order everywhere, each with the node that numbers them.
+
+    Examples:
+        fieldfare admin channels
+    """
+    found = fetch(node, "/admin/overview", token)["channels"]
+    if as_json:
+        return typer.echo(json.dumps(found, indent=2))
+    rows = [
+        (
+            one["type"],
+            one["home"],
+            "open" if one["open"] else "waits for its home",
+            "" if one["count"] is None else f"{one['count']:,}",
+        )
+        for one in found
+    ]
+    return _print(("type", "home", "is", "last number"), rows, len(rows), "channel")
 
 
 @reported()

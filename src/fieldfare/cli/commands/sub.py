@@ -35,6 +35,21 @@ def command(
             metavar="NAME", help="Name of a durable session, which keeps events while you are away.", show_default=False
         ),
     ] = "",
+    shared: Annotated[
+        bool,
+        typer.Option("--shared", help="Share the session: each event goes to one of the commands that have it open."),
+    ] = False,
+    member: Annotated[
+        str, typer.Option(metavar="NAME", help="Name of this member of a shared session.", show_default=False)
+    ] = "",
+    key: Annotated[
+        str,
+        typer.Option(
+            metavar="FIELD",
+            help="Field of a shared session: events with one value of the field go to one member at a time.",
+            show_default=False,
+        ),
+    ] = "",
     since: Annotated[
         str,
         typer.Option(
@@ -69,6 +84,7 @@ def command(
         fieldfare sub "price < 120"
         fieldfare sub "symbol STARTS WITH 'I'" --json --count 10
         fieldfare sub "price > 0" --since -5m
+        fieldfare sub "type = 'order'" --session orders --shared
         fieldfare sub "temp > :limit AND location IN myloc" --place hall --set limit=30
     """
     from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
@@ -81,6 +97,8 @@ def command(
     for name in _QUOTED.findall(_STRING.sub("''", filter)):
         hint = f"\"{name}\" is the name of a field here; if you mean the text, write '{name}'"
         typer.secho(hint, fg="yellow", err=True)
+    if (shared or member or key) and not (shared and session):
+        raise InputError("--shared", "members share a session with a name: --session orders --shared")
     run(
         _show(
             wanted,
@@ -88,6 +106,7 @@ def command(
             client_address(node),
             token=token,
             session=session,
+            sharing={"shared": True, "member": member, "key": key} if shared else {},
             since=_since(since),
             count=count,
             as_json=as_json,
@@ -158,6 +177,7 @@ async def _show(
     *,
     token: str,
     session: str,
+    sharing: dict[str, Any],
     since: float | str | None,
     count: int | None,
     as_json: bool,
@@ -170,7 +190,7 @@ async def _show(
     text = wanted if isinstance(wanted, Filter) else wanted.text
     try:
         async with (
-            connect(url, token=token, insecure=True, session=session, on_state=_teller(session)) as client,
+            connect(url, token=token, insecure=True, session=session, on_state=_teller(session), **sharing) as client,
             _with_values(client, values),
             client.subscribe(text, since=since, id="sub", keep=bool(session)) as events,
         ):
@@ -200,9 +220,10 @@ async def _with_values(client: Client, values: dict[str, object]) -> AsyncIterat
 
 
 def _line(delivery: Any) -> str:
-    """Return an event as a line: time, position in the log, fields."""
+    """Return an event as a line: time, position in the log, number in its channel, fields."""
     from fieldfare.cli.formats.values import shown
 
     when = datetime.fromtimestamp(delivery.time, UTC).astimezone().strftime("%H:%M:%S.%f")[:-3]
     fields = "  ".join(f"{typer.style(name, fg='cyan')}={shown(value)}" for name, value in delivery.event.tree.items())
-    return f"{typer.style(f'{when} #{delivery.position}', fg='bright_black')}  {fields}"
+    channel = f" {delivery.channel_number} in its channel" if delivery.channel_number else ""
+    return f"{typer.style(f'{when} #{delivery.position}{channel}', fg='bright_black')}  {fields}"

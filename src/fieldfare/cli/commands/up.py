@@ -63,6 +63,14 @@ def command(
     strategy: Annotated[
         str, typer.Option(metavar="NAME", help="Routing strategy. [default: covering]", show_default=False)
     ] = "",
+    channel: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TYPE=NODE",
+            help="Type of events with one order everywhere, and the node that numbers them; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     origin: Annotated[
         list[str] | None,
         typer.Option(
@@ -101,6 +109,7 @@ def command(
         "data": str(data) if data is not None else None,
         "join": tuple(join or ()) or None,
         "strategy": strategy or None,
+        "channels.types": tuple(channel or ()) or None,
         "http.origins": tuple(origin or ()) or None,
     }
     logging.basicConfig(

@@ -4,6 +4,9 @@ Servers reach each other directly. *Resolution servers* host the channels (`reso
 clients (`access`); together they are a *domain* (`domain`). How events get from one access server to another is the
 domain's order: through their channel, in one order for all (`ordered`), or straight, in causal order (`causal`).
 Domains are joined by gateways (`federation`).
+
+This is the protocol of the literature, for the simulator. Running nodes have `core.channels`: the same order of all
+events of a type, by a node that numbers them, over the links and sessions that nodes have anyway.
 """
 
 from typing import TYPE_CHECKING

@@ -8,6 +8,7 @@ from fieldfare.node.config.quantities import duration, size
 from fieldfare.node.config.secret import Secret, Table
 from fieldfare.node.config.settings import (
     STANDARD_ROLES,
+    ChannelSettings,
     Config,
     Http,
     Limits,
@@ -23,6 +24,7 @@ from fieldfare.node.config.strategy import strategy_of
 __all__ = [
     "NAME_FILE",
     "STANDARD_ROLES",
+    "ChannelSettings",
     "Config",
     "ConfigError",
     "Http",

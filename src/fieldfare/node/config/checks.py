@@ -7,12 +7,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from fieldfare.core.channel_map import channel_of
 from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.filters.distributions import Distributions
 from fieldfare.node.config.addresses import is_loopback, origin_of, url_problem
 from fieldfare.node.config.movement_graph import places_of
 from fieldfare.node.config.names import is_name
-from fieldfare.node.config.settings import STANDARD_ROLES, Config, Http, RoleSettings, SecuritySettings, Tls
+from fieldfare.node.config.settings import (
+    STANDARD_ROLES,
+    ChannelSettings,
+    Config,
+    Http,
+    RoleSettings,
+    SecuritySettings,
+    Tls,
+)
 from fieldfare.node.config.sources import Sources
 from fieldfare.routing.strategies import by_name
 from fieldfare.toml import similar
@@ -31,6 +40,7 @@ def check(config: Config, sources: Sources) -> None:
     if config.public_url and (problem := url_problem(config.public_url, ("ws", "wss", "http", "https"))):
         raise sources.error("public_url", problem)
     _check_strategy(config.strategy, sources)
+    _check_channels(config.channels, sources)
     _check_merging(config, sources)
     _check_http(config.http, sources)
     if config.data and Path(config.data).exists() and not Path(config.data).is_dir():
@@ -73,6 +83,26 @@ def _check_http(http: Http, sources: Sources) -> None:
             raise sources.error(
                 "http.hosts", f"{host!r} is not the name of a machine: write node.example.org, without a port"
             )
+
+
+def _check_channels(channels: ChannelSettings, sources: Sources) -> None:
+    for host in channels.hosts:
+        if not is_name(host):
+            raise sources.error("channels.hosts", f"{host!r} is not the name of a node")
+    known: set[str] = set()
+    for text in channels.types:
+        type, node = channel_of(text)
+        if not type or (node and not is_name(node)):
+            raise sources.error(
+                "channels.types", f"{text!r} is no channel: write a type, or a type and a node, as quote=oslo"
+            )
+        if not node and not channels.hosts:
+            raise sources.error(
+                "channels.types", f"no node numbers the events of the type {type}: write {type}=NODE, or channels.hosts"
+            )
+        if type in known:
+            raise sources.error("channels.types", f"the type {type} is here twice")
+        known.add(type)
 
 
 def _check_strategy(name: str, sources: Sources) -> None:

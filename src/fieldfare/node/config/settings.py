@@ -107,6 +107,19 @@ class PrefixSettings(Part, frozen=True):
     """silence after which another optimizer takes charge"""
 
 
+class ChannelSettings(Part, frozen=True):
+    """Types of events with a total order in the whole overlay. All nodes must have the same values."""
+
+    types: tuple[str, ...] = ()
+    """types with a channel, each alone or with the node that numbers its events, as `quote` or `quote=oslo`"""
+    hosts: tuple[str, ...] = ()
+    """names of the nodes among which the types without a node are divided, by hashing"""
+    field: str = "type"
+    """field of an event with the type"""
+    first: Count = 1
+    """number of the first event in a new channel; higher than all former numbers after the loss of a node's folder"""
+
+
 class Limits(Part, frozen=True):
     """The bounds beyond which the node refuses a request."""
 
@@ -250,6 +263,7 @@ class Config(Part, frozen=True):
     routing: RoutingSettings = RoutingSettings()
     mobility: MobilitySettings = MobilitySettings()
     prefix: PrefixSettings = PrefixSettings()
+    channels: ChannelSettings = ChannelSettings()
     limits: Limits = Limits()
     places: PlacesSettings = PlacesSettings()
     http: Http = Http()
@@ -266,6 +280,7 @@ SECTIONS: Final[dict[str, type[Part]]] = {
     "routing": RoutingSettings,
     "mobility": MobilitySettings,
     "prefix": PrefixSettings,
+    "channels": ChannelSettings,
     "limits": Limits,
     "places": PlacesSettings,
     "http": Http,

@@ -45,12 +45,12 @@ export class Sessions {
   }
 
   _row(session) {
-    const { name, here, durable, pending, acknowledged, dropped, subscriptions } = session;
+    const { name, here, durable, pending, acknowledged, dropped, subscriptions, members } = session;
     const button = h("button", { class: "plain", "data-session": name, onclick: () => this._choose(name) }, name);
     return h("tr", { class: name === this._chosen ? "chosen" : "" },
       h("th", { scope: "row" }, button, name === HTTP && h("small", {}, " all who publish over HTTP")),
       h("td", {}, h("i", { class: here ? "dot up" : "dot away" }), here ? "here" : "away"),
-      h("td", {}, durable ? "durable" : h("span", { class: "hint" }, "until it goes")),
+      h("td", {}, members ? `shared by ${whole(members)}` : durable ? "durable" : h("span", { class: "hint" }, "until it goes")),
       h("td", { class: "number" }, whole(pending)),
       h("td", { class: "number" }, whole(acknowledged)),
       h("td", { class: dropped ? "number bad" : "number" }, whole(dropped)),
@@ -84,7 +84,17 @@ export class Sessions {
       h("h2", {}, session.name),
       h("p", { class: "hint" }, `${session.here ? "Here" : "Away"}${since ? ` for ${since}` : ""}.`,
         session.owner ? ` Belongs to ${session.owner}.` : ""),
+      ...this._members(session),
       ...listed("Wants", Object.entries(session.wanted)),
       ...listed("Promises", Object.entries(session.promised)));
+  }
+
+  _members({ sharing, key }) {
+    if (!sharing?.length) return [];
+    return [
+      h("h3", {}, key ? `Shared by ${key}` : "Shared by", h("b", {}, whole(sharing.length))),
+      h("ul", { class: "filters" }, sharing.map(({ name, holds, credit }) =>
+        h("li", {}, h("small", {}, name || "a member"), `holds ${whole(holds)}, can take ${whole(credit)} more`))),
+    ];
   }
 }

@@ -10,7 +10,7 @@ import logging
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import IO, Final, Protocol
@@ -187,6 +187,11 @@ class Storage:
             found |= {entry.position: entry for entry in self.log.read(run[0], run[-1]) if entry.position in wanted}
             missing = missing[len(run) :]
         return found
+
+    @property
+    def latest(self) -> Mapping[int, JournalEntry]:
+        """The latest entries, by position, which need no read."""
+        return self._recent
 
     def are_at_hand(self, positions: Sequence[int]) -> bool:
         """Tell whether all entries of the positions are in memory."""

@@ -17,6 +17,9 @@ from fieldfare.simulation.core_network import CoreNetwork
 
 PLACES: Final = "abcd"
 EVENTS: Final = tuple(Event({"x": x, "y": y, "at": PLACES[x]}) for x, y in product(range(4), repeat=2))
+TYPES: Final = ("red", "blue", "grey")
+"""types of events in networks with channels, of which the first have one"""
+TYPED: Final = tuple(Event({**event, "type": TYPES[int(event["x"] * 0.8)]}) for event in EVENTS)  # type: ignore[operator]
 FILTERS: Final[tuple[Filter, ...]] = tuple(
     parse(text)
     for text in (
@@ -29,6 +32,8 @@ FILTERS: Final[tuple[Filter, ...]] = tuple(
     )
 )
 IDS: Final = ("one", "two")
+TTLS: Final = (0.01, 0.3, 10.0, 1e5)
+"""times to live in seconds: shorter than a way through the network, and longer than any run"""
 
 
 class Publish(Act, frozen=True):
@@ -36,14 +41,18 @@ class Publish(Act, frozen=True):
 
     client: int
     events: tuple[int, ...]
+    ttl: float = 0.0
+    """seconds for which the events are of use; 0: for ever"""
 
     def perform(self, network: CoreNetwork) -> None:
         """Publish, here or as soon as a node serves the client."""
-        client_of(network, self.client).publish([EVENTS[one % len(EVENTS)] for one in self.events])
+        events = TYPED if network.options.channels.homes else EVENTS
+        client_of(network, self.client).publish([events[one % len(events)] for one in self.events], self.ttl)
 
     def simpler(self) -> Iterable[Act]:
-        """Return a publication of the first event alone."""
-        return [Publish(self.client, self.events[:1])] if len(self.events) > 1 else []
+        """Return a publication of the first event alone, and one without an end."""
+        found = (Publish(self.client, self.events[:1], self.ttl), Publish(self.client, self.events))
+        return [one for one in found if one != self]
 
 
 class Subscribe(Act, frozen=True):
@@ -65,7 +74,7 @@ class Unsubscribe(Act, frozen=True):
     id: str
 
     def perform(self, network: CoreNetwork) -> None:
-        """Request the end, also of a subscription that does not exist."""
+        """Request the end, also of an unknown subscription."""
         change(network, self.client, m.Unsubscribe(self.id))
 
 
@@ -88,7 +97,7 @@ class Unadvertise(Act, frozen=True):
     id: str
 
     def perform(self, network: CoreNetwork) -> None:
-        """Request the end, also of an advertisement that does not exist."""
+        """Request the end, also of an unknown advertisement."""
         change(network, self.client, m.Unadvertise(self.id))
 
 
@@ -121,7 +130,7 @@ class Detach(Act, frozen=True):
     client: int
 
     def perform(self, network: CoreNetwork) -> None:
-        """Leave the session at its node, with a farewell."""
+        """Leave the session behind, with a farewell."""
         client_of(network, self.client).detach()
 
 
@@ -135,6 +144,16 @@ class BreakLine(Act, frozen=True):
         network.break_line(client_of(network, self.client))
 
 
+class Deafen(Act, frozen=True):
+    """A client hears nothing of the node, and the node hears the client: half of the connection is broken."""
+
+    client: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Lose the frames of the node until the client connects again."""
+        network.deafen(client_of(network, self.client))
+
+
 def change(network: CoreNetwork, number: int, message: Change) -> None:
     """Request a change of filters, unless an earlier request about the same id has no answer yet."""
     client = client_of(network, number)
@@ -145,7 +164,8 @@ def change(network: CoreNetwork, number: int, message: Change) -> None:
 def publish(dice: Dice, client: int | None = None) -> Act:
     """Draw up to three events of a client, any or the given one."""
     events = tuple(dice.randrange(len(EVENTS)) for _ in range(dice.randint(1, 3)))
-    return Publish(dice.client() if client is None else client, events)
+    ttl = dice.choice(TTLS) if dice.random() < 0.1 else 0.0
+    return Publish(dice.client() if client is None else client, events, ttl)
 
 
 def register(dice: Dice) -> Act:
@@ -163,4 +183,5 @@ CHANCES: Final[Chances] = {
     lambda dice: LeaveFor(dice.client(), dice.node()): 5,
     lambda dice: Detach(dice.client()): 6,
     lambda dice: BreakLine(dice.client()): 4,
+    lambda dice: Deafen(dice.client()): 2,
 }

@@ -1,4 +1,4 @@
-"""Faults of clocks: jumps forward and back."""
+"""Faults of clocks: skew, jumps forward and back, wrong rates."""
 
 from __future__ import annotations
 
@@ -19,5 +19,19 @@ class Jump(Act, frozen=True):
         network.jump(node_of(network, self.node), self.seconds)
 
 
-WILD: Final[Chances] = {lambda dice: Jump(dice.node(), dice.choice((-3600.0, -1.0, 0.5, 3600.0))): 6}
+class Slew(Act, frozen=True):
+    """The clocks of a node run too fast or too slow, by a bad oscillator or a time service at work."""
+
+    node: int
+    rate: float
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Change the rate from now on."""
+        network.slew(node_of(network, self.node), self.rate)
+
+
+WILD: Final[Chances] = {
+    lambda dice: Jump(dice.node(), dice.choice((-3600.0, -1.0, 0.5, 3600.0))): 5,
+    lambda dice: Slew(dice.node(), dice.choice((0.9, 0.9995, 1.0, 1.0005, 1.1))): 2,
+}
 """in some of the runs only"""

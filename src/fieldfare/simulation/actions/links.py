@@ -1,4 +1,4 @@
-"""Faults of links: cuts in one direction or both, breaks, partitions."""
+"""Faults of links: cuts in one direction or both, breaks, half-open connections, partitions."""
 
 from __future__ import annotations
 
@@ -32,6 +32,19 @@ class BreakLink(Act, frozen=True):
             network.break_link(*link)
 
 
+class HalfOpen(Act, frozen=True):
+    """The connection of a link breaks, unnoticed by a node for long, while the other connects anew."""
+
+    link: int
+    dialler: bool = False
+    """whether the end that dials is the one that does not notice"""
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Lose all frames of the connection in both directions."""
+        if (link := link_of(network, self.link)) is not None:
+            network.half_open(*reversed(link) if self.dialler else link)
+
+
 class Part(Act, frozen=True):
     """Some nodes are parted from the others, by the bits of a number."""
 
@@ -53,6 +66,7 @@ class Heal(Act, frozen=True):
 CHANCES: Final[Chances] = {
     lambda dice: BreakLink(dice.link()): 5,
     lambda dice: Cut(dice.link(), *dice.choice(((True, True), (True, False), (False, True)))): 3,
+    lambda dice: HalfOpen(dice.link(), dice.random() < 0.3): 2,
     lambda _: Heal(): 3,
     lambda dice: Part(dice.randrange(16)): 2,
 }

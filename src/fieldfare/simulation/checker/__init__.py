@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fieldfare.routing.strategies import Order
+from fieldfare.simulation.checker.channel_checks import channel_order
 from fieldfare.simulation.checker.durable_checks import check_durable, durable_safety
 from fieldfare.simulation.checker.liveness_checks import liveness, local_liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo, promised, total
 from fieldfare.simulation.checker.safety_checks import attribution, safety
+from fieldfare.simulation.checker.shared_checks import shared
 from fieldfare.simulation.checker.violations import Violation
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Trace
@@ -20,6 +22,7 @@ __all__ = [
     "Violation",
     "attribution",
     "causal",
+    "channel_order",
     "check",
     "check_durable",
     "durable_safety",
@@ -28,6 +31,7 @@ __all__ = [
     "local_liveness",
     "promised",
     "safety",
+    "shared",
     "total",
 ]
 

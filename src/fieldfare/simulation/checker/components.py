@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fieldfare.simulation.trace import Crashed, Down, Restarted, Up
+from fieldfare.simulation.trace import Crashed, Down, Forgot, Restarted, Up
 
 
 class Components:
@@ -12,7 +12,7 @@ class Components:
         self._links: set[tuple[str, str]] = set()
         self._of: dict[str, str] | None = None
 
-    def follow(self, record: Up | Down | Crashed | Restarted) -> None:
+    def follow(self, record: Up | Down | Crashed | Restarted | Forgot) -> None:
         """Apply a record of a link or a broker; the components are found anew at the next question."""
         if isinstance(record, Up):
             self._links.add((record.broker, record.neighbour))

@@ -14,11 +14,13 @@ from fieldfare.events.event import Event, fields_of
 from fieldfare.filters.filter import Filter
 from fieldfare.routing.strategies import Order
 from fieldfare.simulation.checker.active_filters import advertised, any_match
+from fieldfare.simulation.checker.channel_checks import TypeOf, channel_order
 from fieldfare.simulation.checker.liveness_checks import liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo
+from fieldfare.simulation.checker.shared_checks import first_deliveries
 from fieldfare.simulation.checker.violations import EventId, Violation
 from fieldfare.simulation.tally import Tally
-from fieldfare.simulation.trace import Delivered, Left, Published, Quiet, Subscribed, Trace, Unsubscribed
+from fieldfare.simulation.trace import Delivered, Forgot, Left, Published, Quiet, Subscribed, Trace, Unsubscribed
 
 _FOREVER = 1 << 60
 
@@ -87,16 +89,41 @@ class _Unnamed(NamedTuple):
 
 
 def check_durable(
-    trace: Trace, *, advertisements: bool = False, order: Order = "causal", tally: Tally | None = None
+    trace: Trace,
+    *,
+    advertisements: bool = False,
+    order: Order = "causal",
+    tally: Tally | None = None,
+    clock_error: float = 0.0,
+    type_of: TypeOf | None = None,
 ) -> list[Violation]:
-    """Run all checks of durable nodes: nothing lost, nothing twice, nothing unasked, and the promised order."""
+    """Run all checks of durable nodes: nothing lost, nothing twice, nothing unasked, and the promised order.
+
+    An event with a time to live may be missing from the end of that time on, and earlier by the error of the clocks.
+    After a disk has lost something, the promise holds for the events published after the next quiet moment. With
+    channels, `type_of` tells which events are in one; the promised order is that of channels then.
+    """
+    once, safe = first_deliveries(trace), _without_pardoned(trace)
     found = [
-        *durable_safety(trace, advertisements=advertisements),
-        *liveness(trace, advertisements=advertisements, tally=tally, durable=True),
-        *(fifo(trace) if order in ("fifo", "causal") else ()),
-        *(causal(trace) if order == "causal" else ()),
+        *durable_safety(_without_pardoned(once), advertisements=advertisements),
+        *liveness(once, advertisements=advertisements, tally=tally, durable=True, clock_error=clock_error),
     ]
+    if type_of is not None:
+        found += channel_order(safe, type_of)
+    else:
+        found += fifo(safe) if order in ("fifo", "causal") else []
+        found += causal(safe) if order == "causal" else []
     return sorted(found, key=lambda violation: violation.order)
+
+
+def _without_pardoned(trace: Trace) -> Trace:
+    """Return a trace without the deliveries of events that a node may have forgotten: they may come again, and late."""
+    last = max((record.order for record in trace if type(record) is Forgot), default=-1)
+    if last < 0:
+        return trace
+    rest = next((record.order for record in trace if type(record) is Quiet and record.order > last), len(trace))
+    old = {(one.client, one.sequence) for one in trace if type(one) is Published and one.order < rest}
+    return [one for one in trace if type(one) is not Delivered or (one.publisher, one.sequence) not in old]
 
 
 def durable_safety(trace: Trace, *, advertisements: bool = False) -> list[Violation]:

@@ -12,7 +12,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from fieldfare.events.event import Event
 from fieldfare.simulation.checker.active_filters import MatchedSubscriptions, advertised, any_match
 from fieldfare.simulation.checker.components import Components
 from fieldfare.simulation.checker.violations import EventId, Violation
@@ -23,6 +22,7 @@ from fieldfare.simulation.trace import (
     Delivered,
     Departed,
     Down,
+    Forgot,
     Forwarded,
     Published,
     Quiet,
@@ -35,12 +35,18 @@ from fieldfare.simulation.trace import (
 
 
 def liveness(
-    trace: Trace, *, advertisements: bool = False, tally: Tally | None = None, durable: bool = False
+    trace: Trace,
+    *,
+    advertisements: bool = False,
+    tally: Tally | None = None,
+    durable: bool = False,
+    clock_error: float = 0.0,
 ) -> list[Violation]:
     """Find events that subscriptions, and with advertisements publishers, made due and no quiet moment brought.
 
-    With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty. A filter
-    that replaces another one leaves no gap: an event is due if the filters before and after accept it.
+    With `durable` nodes no fault excuses a loss: at a quiet moment all links are up and all outboxes empty. Only the
+    end of an event's time to live does, by clocks that may differ, and a disk that has lost something. A filter that
+    replaces another one leaves no gap: an event is due if the filters before and after accept it.
     The tally counts due deliveries, and the deliveries judged here or by `local_liveness`.
     """
     tally = Tally() if tally is None else tally
@@ -48,7 +54,7 @@ def liveness(
     found: list[Violation] = []
     owed: defaultdict[str, dict[EventId, set[str]]] = defaultdict(dict)
     """to clients: events, by the subscriptions for which they are due"""
-    events: dict[EventId, Event] = {}
+    published = {(record.client, record.sequence): record for record in trace if isinstance(record, Published)}
     promised = advertised()
     subscriptions = MatchedSubscriptions(trace)
     network = Components()
@@ -56,7 +62,7 @@ def liveness(
     disturbed = quiet = -1
     for record in trace:
         for client, id in subscriptions.follow(record):
-            still = durable and (lambda one, c=client, i=id: subscriptions.accepts(c, i, events[one]))
+            still = durable and (lambda one, c=client, i=id: subscriptions.accepts(c, i, published[one].event))
             _forgive(owed[client], id, still)
         for client, _ in promised.follow(record):
             if advertisements:
@@ -66,14 +72,16 @@ def liveness(
         match record:
             case Up() | Down() | Crashed() | Restarted() if durable:
                 pass
-            case Up() | Down() | Crashed() | Restarted():
+            case Up() | Down() | Crashed() | Restarted() | Forgot():
                 network.follow(record)
                 disturbed = record.order
                 owed.clear()
             case Quiet():
                 quiet = record.order
                 for client in [client for client in owed if client not in away]:
-                    found += _missing(client, owed.pop(client), quiet, tally)
+                    mine, latest = owed.pop(client), record.time + clock_error
+                    lasting = {one: ids for one, ids in mine.items() if not _is_over(published[one], latest)}
+                    found += _missing(client, lasting, quiet, tally)
             case Departed():
                 away.add(record.client)
             case Arrived():
@@ -84,7 +92,6 @@ def liveness(
                     tally.judges((record.client, event_id))
             case Published():
                 event_id = record.client, record.sequence
-                events[event_id] = record.event
                 if advertisements and not any_match(promised.of[record.client], record.event):
                     continue
                 wanted = list(subscriptions.match(record.event))
@@ -108,6 +115,11 @@ def _missing(client: str, owed: dict[EventId, set[str]], order: int, tally: Tall
         tally.judges((client, event_id))
     problems = (f"to {client}: {event_id} is missing, due for {sorted(ids)}" for event_id, ids in owed.items())
     return [Violation("liveness", order, problem) for problem in problems]
+
+
+def _is_over(publication: Published, time: float) -> bool:
+    """Tell whether the time to live of an event has ended."""
+    return 0 < publication.ttl <= time - publication.time
 
 
 def _forgive(owed: dict[EventId, set[str]], id: str, still: Callable[[EventId], bool] | Literal[False]) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from fieldfare.node.context import Context
-from fieldfare.node.http.admin.views import LinkView, LogView, Overview, PrefixView, Rates, TreeView
+from fieldfare.node.http.admin.views import ChannelView, LinkView, LogView, Overview, PrefixView, Rates, TreeView
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.health import our_version
 from fieldfare.node.http.resource import Call, Handler, answer
@@ -106,6 +106,7 @@ def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
         webhooks=webhooks,
         beside={name: report() for name, report in node.reports.items()},
         prefix=_prefix(node.core.broker.routes),
+        channels=_channels(node),
     )
 
 
@@ -121,6 +122,14 @@ async def _other(call: Call) -> Response:
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise Problem(502, f"the answer of {name[:200]} is not an overview") from None
     return answer(msgspec.structs.replace(found, name=name))
+
+
+def _channels(node: Node) -> list[ChannelView]:
+    channels, views = node.core.channels, []
+    for type, home in sorted(channels.map.homes.items()):
+        count = channels.counts.get(type, 0) if home == node.name else None
+        views.append(ChannelView(type, home, count, type not in channels.waiting))
+    return views
 
 
 def _prefix(routes: Routes) -> PrefixView | None:

@@ -64,6 +64,18 @@ class PrefixView(msgspec.Struct, frozen=True):
     trees: list[TreeView]
 
 
+class ChannelView(msgspec.Struct, frozen=True):
+    """A type of events with one order everywhere."""
+
+    type: str
+    home: str
+    """node that numbers the events"""
+    count: int | None
+    """number of the last event; None at a node that is not the home"""
+    open: bool
+    """whether events of the type can be published here: the home has answered"""
+
+
 class Overview(msgspec.Struct, frozen=True):
     """The state of a node at a glance: counters, rates, log and neighbours."""
 
@@ -94,6 +106,7 @@ class Overview(msgspec.Struct, frozen=True):
     """states of the bridges, by name"""
     prefix: PrefixView | None = None
     """None: another strategy"""
+    channels: list[ChannelView] = []
 
 
 class SessionView(msgspec.Struct, frozen=True):
@@ -113,19 +126,35 @@ class SessionView(msgspec.Struct, frozen=True):
     dropped: int
     subscriptions: int
     advertisements: int
+    members: int
+    """number of members that share the session now; 0: the session is not shared"""
     place: str
     """place that the session has stated"""
     parameters: dict[str, Any]
     """values that the session has stated for the parameters of filters, in the form of events in JSON"""
 
 
+class MemberView(msgspec.Struct, frozen=True):
+    """A member of a shared session."""
+
+    name: str
+    """name that the member has given itself; empty if none"""
+    holds: int
+    """deliveries without an acknowledgement"""
+    credit: int
+    """deliveries that the member can take besides"""
+
+
 class SessionDetails(SessionView, frozen=True):
-    """A session with its subscriptions and advertisements."""
+    """A session with its subscriptions, advertisements and members."""
 
     wanted: dict[str, str]
     promised: dict[str, str]
     dynamic: dict[str, str]
     """filters with parameters; `wanted` has the same filters with the present values"""
+    sharing: list[MemberView]
+    key: str
+    """field by which the members share the events; empty: any event may go to any member"""
 
 
 class SubscriptionView(msgspec.Struct, frozen=True):

@@ -1,0 +1,234 @@
+"""`Channels`: one order for all events of a type, at every node.
+
+The type of an event may have a *channel*, and the channel has a home: one node, which numbers the events 1, 2, 3, ...
+and sends the events into the overlay. Links form a tree and keep the order of messages, so the events come in the order
+of the numbers on every way from the home, and at every session: at a node, on the move, or taken over by a replica
+holder. A missing number is visible, and means an event outside the filter of the subscriber.
+
+A client publishes at any node. The node of the publisher logs the event (so the event is accepted), and sends the home
+an envelope, which arrives exactly once by the numbers of messages on links. The log entry names the home, and counts
+for nothing but the publisher's sequence: if a kill comes between entry and envelope, the restart sends the envelope. A
+node accepts such events after a first answer of the home. From then on the way is known: events wait for the home in an
+outbox, and the events of a publisher go the way of its session, and keep their order if the publisher moves.
+
+The log of the home holds all events of the channel. After the loss of the end of the log, the numbers continue
+`NUMBER_GAP` further on: no number has two meanings.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from fieldfare.core.channel_map import ChannelMap
+from fieldfare.core.replicas import NUMBER_GAP
+from fieldfare.core.state import Origin, RequestRefused
+from fieldfare.events import msgpack
+from fieldfare.events.event import Event
+from fieldfare.protocol import channels as c
+from fieldfare.protocol import messages as m
+from fieldfare.protocol import wire
+from fieldfare.protocol.event_options import options_of
+from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows, handed_over
+from fieldfare.protocol.versions import has
+from fieldfare.routing.routes import LOCAL
+
+if TYPE_CHECKING:
+    from fieldfare.core.core import Core
+
+ADVERTISER: Final = "~channels"
+"""Client of the broker that advertises the events of channels, so that subscriptions find the home."""
+
+logger = logging.getLogger("fieldfare.node")
+
+
+class Channels:
+    """The channels of an overlay, seen from one node: the home of some, a publishers' node for others."""
+
+    def __init__(self, core: Core, channels: ChannelMap) -> None:
+        """Begin without any event, with the channels of a map."""
+        self._core = core
+        self.map = channels
+        self.counts: dict[str, int] = {}
+        """By type, at the home: number of the last event."""
+        self.joined: dict[str, str] = {}
+        """By type: the home that has answered."""
+        self.closed: dict[str, str] = {}
+        """By type: reason of a home that does not know the channel."""
+        self._asked: set[str] = set()
+        """Types whose homes were asked since the start of the node."""
+        self._sent = 0
+        """Position up to which all events for homes are in envelopes."""
+        self._unsent: list[tuple[str, bytes]] = []
+        """Recovery only: homes and events of later entries."""
+
+    def _is_home(self, type: str) -> bool:
+        return self.map.homes.get(type) == self._core.broker.name
+
+    @property
+    def waiting(self) -> list[str]:
+        """The types whose homes have not answered yet: such events are refused."""
+        homes = self.map.homes.items()
+        return [type for type, home in homes if not self._is_home(type) and self.joined.get(type) != home]
+
+    # Publishers
+
+    def refusal_of(self, events: Sequence[Event]) -> RequestRefused | None:
+        """Return the reason to refuse events, whose channel is not open yet."""
+        waiting = self.waiting if self.map.homes else ()
+        for type in map(self.map.type_of, events) if waiting else ():
+            if type in waiting:
+                home = self.map.homes[type]
+                reason = self.closed.get(type, f"the node {home} has not answered yet")
+                return RequestRefused(f"events of the type {type} are numbered at {home}: {reason}")
+        return None
+
+    def publish(self, accepted: Sequence[tuple[m.Forward, Origin]], now: float) -> None:
+        """Route accepted events of clients, but log and send events with a home elsewhere."""
+        if not self.map.homes:
+            self._core.route(accepted, LOCAL, now)
+            return
+        for home, run in groupby(map(self._addressed, accepted), key=lambda one: one[0]):
+            events = [(forward, origin) for _, forward, origin in run]
+            if home:
+                self._send_home(home, events, now)
+            else:
+                self._core.route(events, LOCAL, now)
+
+    def _addressed(self, accepted: tuple[m.Forward, Origin]) -> tuple[str, m.Forward, Origin]:
+        """Return an event with its home, which is empty if the event is routed here."""
+        forward, origin = accepted
+        type = self.map.type_of(forward.event)
+        if not type:
+            return "", forward, origin
+        forward = msgspec.structs.replace(forward, by=c.stream(forward.by, type))
+        if self._is_home(type):
+            return "", forward, origin._replace(numbered=True)
+        return self.map.homes[type], forward, origin
+
+    def _send_home(self, home: str, events: Sequence[tuple[m.Forward, Origin]], now: float) -> None:
+        core = self._core
+        for one, origin in events:
+            more = {"first": origin.first, "last": origin.last, "channel_home": home, **options_of(one)}
+            details = EntryDetails(one.by, one.source, LOCAL, **more)
+            event = msgpack.encode(one.event)
+            self._sent = core.append_entry(now, one.publisher, handed_over(one.sequence), event, details)
+            core.envelopes.forward(m.Envelope(home, core.broker.name, wire.encode(one)))
+        self._store_sent()
+
+    def _store_sent(self) -> None:
+        self._core.buffer.store(Row("sent_home", (), self._sent))
+
+    # The home
+
+    def opened(self, envelope: m.Envelope) -> m.Forward | None:
+        """Return the event in an envelope for this node, if there is one."""
+        if envelope.to != self._core.broker.name or not wire.is_event(envelope.content):
+            return None
+        try:
+            message = wire.decode(envelope.content)
+        except ValueError:  # the envelope is refused like any other of unknown content
+            return None
+        return message if isinstance(message, m.Forward) else None
+
+    def next_number(self, by: str) -> int:
+        """Return the next number of a stream's channel; 0 if another node is the home by now."""
+        type = c.type_of(by)
+        if not self._is_home(type):
+            logger.error("an event of the type %s comes here for a number: the settings of nodes differ", type)
+            return 0
+        self.counts[type] = self.counts.get(type, self.map.first - 1) + 1
+        return self.counts[type]
+
+    # Agreement
+
+    def begin(self, now: float) -> None:
+        """Advertise the channels at home here."""
+        broker = self._core.broker
+        for type in self.map.homes if broker.strategy.advertisements is not None else ():
+            if self._is_home(type):
+                sends = broker.receive(m.Advertise(type, self.map.filter_of(type)), ADVERTISER, now)
+                self._core.links.send_all(sends)
+
+    def ask(self) -> None:
+        """Ask silent homes within reach, once each, unless the home's version lacks the question."""
+        core = self._core
+        for type in self.waiting if self.map.homes else ():
+            home = self.map.homes[type]
+            knows = has(min(core.speaks, core.version_of(home)), c.JoinChannel.__name__)
+            if type not in self._asked and knows and core.envelopes.knows(home):
+                self._asked.add(type)
+                core.envelopes.send(home, c.JoinChannel(type))
+
+    def ask_again(self) -> None:
+        """Ask again after a refusal: the settings of the home may have changed."""
+        closed, self.closed = self.closed, {}
+        self._asked -= closed.keys()
+        self.ask()
+
+    def receive(self, envelope: m.Envelope) -> None:
+        """Answer a node with publishers, or note the answer of a home."""
+        message, other = c.decode(envelope.content), envelope.origin
+        match message:
+            case c.JoinChannel(type=type) if self._is_home(type):
+                self._answer(other, c.ChannelOpen(type))
+            case c.JoinChannel(type=type):
+                reason = f"the settings of {self._core.broker.name} name {self.map.homes.get(type, 'no node')} for it"
+                self._answer(other, c.ChannelClosed(type, reason))
+            case c.ChannelOpen(type=type) if self.map.homes.get(type) == other:
+                self.joined[type] = other
+                self._core.buffer.store(Row("joined", (type,), other))
+            case c.ChannelClosed(type=type, reason=reason) if self.map.homes.get(type) == other:
+                logger.error("the channel of %s is not at %s: %s", type, other, reason)
+                self.closed[type] = reason
+
+    def _answer(self, to: str, answer: c.AnyChannelMessage) -> None:
+        """Answer a node whose version may not be known here yet; a node with the question knows the answer."""
+        self._core.envelopes.forward(m.Envelope(to, self._core.broker.name, c.encode(answer)))
+
+    # Rows and recovery
+
+    def checkpoint(self) -> None:
+        """Write the last numbers, and the position of the last envelope."""
+        for type, count in self.counts.items():
+            self._core.buffer.store(Row("channel", (type,), count))
+        if self._sent:
+            self._store_sent()
+
+    def restore(self, stored: StoredRows) -> None:
+        """Recover from stored rows; the entries of the log follow."""
+        self.counts = {str(type): count for (type,), count in stored.get("channel", {}).items()}
+        self.joined = {str(type): home for (type,), home in stored.get("joined", {}).items()}
+        self._sent = int(stored.get("sent_home", {}).get((), 0))
+
+    def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
+        """Recover from an entry of the log: the count of a channel, or an event without its envelope."""
+        type = c.type_of(details.by)
+        if details.channel_number and self._is_home(type):
+            self.counts[type] = max(details.channel_number, self.counts.get(type, 0))
+        if details.channel_home and entry.position > self._sent:
+            forward = wire.encode_forward(entry._replace(sequence=handed_over(entry.sequence)))
+            self._unsent.append((details.channel_home, forward))
+
+    def finish_restore(self) -> None:
+        """After the last entry of the log: send the logged events without an envelope."""
+        unsent, self._unsent = self._unsent, []
+        for home, forward in unsent:
+            self._core.envelopes.forward(m.Envelope(home, self._core.broker.name, forward))
+        if unsent:
+            self._sent = self._core.position
+            self._store_sent()
+        if self._core.doubtful:
+            self._skip()
+
+    def rewind(self, position: int) -> None:
+        """Continue behind all numbers in use elsewhere: the end of the log is lost."""
+        self._sent = min(self._sent, position)
+        self._skip()
+
+    def _skip(self) -> None:
+        self.counts = {type: count + NUMBER_GAP for type, count in self.counts.items()}

@@ -1,0 +1,49 @@
+"""Inputs of the members of a shared session; a member attaches with `claims.ClaimSession`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from fieldfare.core.core import Core
+
+
+class DetachMember(Struct, frozen=True):
+    """Note that a member of a session has gone."""
+
+    session: str
+    member: str
+
+    def __call__(self, core: Core, now: float) -> None:
+        """Let the deliveries without an acknowledgement go to the other members."""
+        core.members.detach(self.session, self.member, now)
+
+
+class AcknowledgeByMember(Struct, frozen=True):
+    """Forget deliveries of a member, in any order."""
+
+    session: str
+    member: str
+    numbers: Sequence[int]
+    identity: str
+
+    def __call__(self, core: Core, _: float) -> None:
+        """Do nothing if the session is over: a later session counts anew."""
+        session = core.sessions.get(self.session)
+        if session is not None and session.identity == self.identity:
+            core.members.acknowledge(self.session, self.member, self.numbers)
+
+
+class LoseDeliveries(Struct, frozen=True):
+    """Forget the deliveries without a readable event, or without the owner's right to read."""
+
+    session: str
+    member: str
+    numbers: Sequence[int]
+
+    def __call__(self, core: Core, _: float) -> None:
+        """Give the member the credit back."""
+        core.members.lose(self.session, self.member, self.numbers)

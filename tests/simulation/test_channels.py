@@ -1,0 +1,160 @@
+"""Channels in random runs, and proof that the checker finds a broken order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.simulation.specification import numbered
+from tools.simulation.cores import failure
+
+from fieldfare.core.channel_map import ChannelMap
+from fieldfare.core.channels import Channels
+from fieldfare.core.core import Core
+from fieldfare.core.state import Origin
+from fieldfare.core.step import Step
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.protocol import messages as m
+from fieldfare.routing.strategies import STRATEGIES
+from fieldfare.simulation.checker import channel_order
+from fieldfare.simulation.checker.channel_checks import gaps, numbers
+from fieldfare.simulation.plans import Plan, draw
+from fieldfare.simulation.trace import Delivered, Published, Quiet, Record, Subscribed
+
+RED = Event({"type": "red", "x": 1})
+ENOUGH = 300
+"""runs after which a fault of a core is found"""
+
+
+def with_channels(seed: int, *strategies: str) -> Plan:
+    plan = draw(seed, strategies or tuple(STRATEGIES))
+    return plan._replace(homes=plan.homes or (seed % 4, seed // 4 % 4)) if plan.synced else plan
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_all_receivers_see_one_order(strategy: str) -> None:
+    for seed in range(3):
+        assert failure(with_channels(seed, strategy)) == ""
+
+
+@pytest.mark.long
+def test_long_runs_keep_the_order() -> None:
+    assert [failure(with_channels(seed)) for seed in range(5000)] == [""] * 5000
+
+
+# Faults that the checker must find
+
+
+def found(make_core: Callable[..., Core]) -> str:
+    """Return the first problem that random runs find in a core."""
+    problems = (failure(with_channels(seed, "covering"), make_core) for seed in range(ENOUGH))
+    return next((problem for problem in problems if problem), "")
+
+
+def every_node_a_home(*arguments: Any, channels: ChannelMap, **options: Any) -> Core:
+    broker = arguments[0]
+    return Core(*arguments, channels=ChannelMap(dict.fromkeys(channels.homes, broker.name)), **options)
+
+
+class Overtaken(Core):
+    """A core that sends the events of a channel in another order than the numbers say."""
+
+    def _route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float, sender: str) -> None:
+        super()._route(accepted, via, now, sender)
+        for link in self.links.values():
+            last = [number for number, what in link.outbox.items() if isinstance(what, int)][-2:]
+            if len(last) == 2 and last[0] > link.released:
+                link.outbox[last[0]], link.outbox[last[1]] = link.outbox[last[1]], link.outbox[last[0]]
+
+
+class Recounting(Core):
+    """A core that forgets the numbers of channels with a restart."""
+
+    def resume(self) -> None:
+        self.channels.counts.clear()
+        super().resume()
+
+
+class Forgetful(Core):
+    """A core that does not write up to which position events are on their way to homes."""
+
+    def drain(self) -> Step:
+        step = super().drain()
+        return step._replace(rows=[row for row in step.rows if row.kind != "sent_home"])
+
+
+@pytest.mark.parametrize("make_core", [every_node_a_home, Overtaken, Recounting, Forgetful])
+def test_a_core_with_a_fault_is_found(make_core: Callable[..., Core]) -> None:
+    assert found(make_core)
+
+
+def test_an_event_that_was_logged_and_not_sent_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Channels, "finish_restore", lambda _: None)
+    assert found(Core)
+
+
+def heard(client: str, sequence: int, number: int) -> Record:
+    return Delivered(0.0, 0, "b0", client, "bob", sequence, RED, ("s",), number)
+
+
+def published(count: int) -> list[Record]:
+    return [Published(0.0, 0, "b0", "bob", sequence, RED) for sequence in range(1, count + 1)]
+
+
+def channel(event: Event) -> str:
+    return str(event["type"])
+
+
+def test_a_good_trace_has_no_problem() -> None:
+    trace = [*published(3), heard("ana", 1, 1), heard("eve", 1, 1), heard("ana", 3, 2), heard("eve", 3, 2)]
+    assert channel_order(numbered(trace), channel) == []
+
+
+@pytest.mark.parametrize(
+    ("deliveries", "problem"),
+    [
+        ([heard("ana", 1, 0)], "has no number"),
+        ([heard("ana", 1, 1), heard("eve", 1, 2)], "has the numbers 1 and 2"),
+        ([heard("ana", 1, 1), heard("eve", 2, 1)], "has the number 1 of ('bob', 1)"),
+        ([heard("ana", 1, 2), heard("ana", 2, 1)], "has the number 1, and comes after 2"),
+    ],
+)
+def test_a_wrong_number_is_found(deliveries: list[Record], problem: str) -> None:
+    assert any(problem in one.problem for one in channel_order(numbered([*published(2), *deliveries]), channel))
+
+
+def test_two_receivers_with_different_orders_are_found() -> None:
+    trace = numbered([*published(2), *(heard(*one, 1) for one in (("ana", 1), ("ana", 2), ("eve", 2), ("eve", 1)))])
+    assert "total" in {one.rule for one in channel_order(trace, channel)}
+
+
+def test_a_gap_is_found_unless_the_subscription_was_on_its_way_or_ends() -> None:
+    subscribe = Subscribed(0.0, 0, "b0", "ana", "s", parse("x = 1"))
+    rest = Quiet(0.0, 0)
+    before = [subscribe, rest, *published(3), heard("eve", 1, 1), heard("eve", 2, 2)]
+    assert [one.problem for one in gaps(numbered([*before, heard("ana", 3, 3), rest]))] == [
+        "to ana: 1 is left out, due for s, before 3",
+        "to ana: 2 is left out, due for s, before 3",
+    ]
+    assert gaps(numbered([rest, *before[2:], subscribe, heard("ana", 3, 3), rest])) == []
+    assert gaps(numbered([*before, heard("ana", 3, 3), subscribe, rest])) == []
+
+
+@settings(max_examples=50)
+@given(st.integers(0, 10_000))
+def test_the_numbers_agree_with_a_slow_twin(seed: int) -> None:
+    """The twin compares all pairs of deliveries."""
+    dice = Random(seed)
+    trace = numbered([heard(dice.choice("ae"), dice.randint(1, 4), dice.randint(0, 4)) for _ in range(5)])
+    deliveries = [one for one in trace if isinstance(one, Delivered)]
+    bad = [one for one in deliveries if not one.channel_number]
+    pairs = list(combinations(deliveries, 2))
+    bad += [a for a, b in pairs if (a.sequence == b.sequence) != (a.channel_number == b.channel_number)]
+    bad += [a for a, b in pairs if a.client == b.client and a.channel_number >= b.channel_number]
+    assert bool(numbers(trace)) == bool(bad)
