@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
+import pytest
 from tests.node.talking import line, linked, settings, talking, until
 
+from fieldfare.node import replay
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 
@@ -30,6 +32,21 @@ def test_all_nodes_deliver_in_the_order_of_the_home() -> None:
                 (one.publisher, one.channel_number) for one in there
             ]
             assert [one.channel_number for one in here] == list(range(1, 21))
+
+    asyncio.run(test())
+
+
+def test_the_past_of_a_channel_is_replayed_from_a_number_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with running(settings("a", flags=CHANNELS)) as home, talking(home, "bob") as bob:
+            for number in range(1, 7):
+                await bob.publish(number, {"type": "quote" if number % 2 else "other"})
+            for few in (replay.FEW, 0):
+                monkeypatch.setattr(replay, "FEW", few)
+                await bob.subscribe(f"s{few}", "TRUE", since="#2")
+                assert [one.channel_number for one in await bob.deliveries(2)] == [2, 3]
+            refused = await bob.ask(f.Subscribe, "t", "TRUE", "#0")
+            assert refused == f.Refused("'#0' is no number in a channel: write #1, or a higher number", 3)
 
     asyncio.run(test())
 

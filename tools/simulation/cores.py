@@ -17,11 +17,23 @@ from typing import NamedTuple
 from fieldfare.core.core import Core
 from fieldfare.simulation.core_runs import run
 from fieldfare.simulation.plans import Plan, draw
+from fieldfare.simulation.plans import text as plan_text
 from fieldfare.simulation.shrinking import shrink
 from fieldfare.simulation.story import Note, text
 
 BLOCK = 100
 """runs between two lines of progress, for each job"""
+
+
+RULES = {
+    "safety": "Nobody gets an event twice, or one that was not published, or one that nobody there asks for.",
+    "attribution": "An event names all subscriptions for which it comes.",
+    "liveness": "An event that was accepted reaches everybody who asked for it, before the network is at rest.",
+    "fifo": "The events of a publisher come in the order in which they were published.",
+    "causal": "An event comes behind all events that may have caused it.",
+    "protocol": "Nodes come to rest, keep nothing that nobody needs, and log no error where nothing was lost.",
+}
+"""what the specification demands"""
 
 
 class Block(NamedTuple):
@@ -89,7 +101,8 @@ def tell(seed: int, make_core: Callable[..., Core] = Core) -> str:
         run(plan, make_core=make_core, story=story)
     except Exception as error:  # noqa: BLE001
         story.append(Note(0.0, "", repr(error)))
-    return f"{plan}\n{text(story)}\n{failure(plan, make_core)}"
+    problem = failure(plan, make_core)
+    return f"{plan_text(plan)}\n\n{text(story)}\n\n{problem}\n{RULES.get(problem.partition(':')[0], '')}"
 
 
 def blocks(first: int, runs: int, jobs: int) -> Iterator[Block]:

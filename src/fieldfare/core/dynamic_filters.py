@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.state import RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
-from fieldfare.filters import FilterTooComplex, budget
+from fieldfare.filters import budget
 from fieldfare.filters.dynamic import MYLOC, DynamicFilter, Values
 from fieldfare.filters.filter import NOTHING, Filter
 from fieldfare.filters.predicates import constant
@@ -59,6 +60,7 @@ class DynamicFilters:
         """By session and name of the parameter."""
         self._anchors: dict[str, str] = {}
         """By session: the place around which neighbours are asked for events."""
+        self._around = lru_cache(maxsize=1000)(self._fill_around)
 
     # Requests of clients
 
@@ -107,10 +109,9 @@ class DynamicFilters:
         merged = {**self.values.get(name, {}), **changes}
         return {parameter: value for parameter, value in merged.items() if value is not None}
 
-    def present(self, values: Mapping[str, Any], place: str | None = None) -> Values:
+    def present(self, values: Mapping[str, Any]) -> Values:
         """Return the values for filters: `myloc` is the list of all places near enough to count as here."""
-        place = values.get(MYLOC) if place is None else place
-        return values if place is None else {**values, MYLOC: sorted(self.places.near(place))}
+        return {**values, MYLOC: sorted(self.places.near(values[MYLOC]))} if MYLOC in values else values
 
     def _apply(
         self,
@@ -149,12 +150,20 @@ class DynamicFilters:
         """Return the filter for all places around an anchor; None if neighbours are asked for no further places."""
         if self.places.graph is None or not self.places.ahead or MYLOC not in filter.parameters:
             return None
-        around = sorted(self.places.within(anchor, self.places.ahead))
+        others = {name: values[name] for name in filter.parameters if name != MYLOC and name in values}
+        around = self._around(filter.text, encode_values(others), anchor)
+        if around is None or around.covers(present):
+            return around
+        return _union([around, present])  # filled in at a node with another graph
+
+    def _fill_around(self, text: str, values: bytes, anchor: str) -> Filter | None:
+        """Return a filter for all places around an anchor; None for a filter beyond the limits."""
+        filter, others = DynamicFilter(text), decode_values(values)
+        places = sorted(self.places.within(anchor, self.places.ahead))
         try:
             with budget.within(WIDER_STEPS, WIDER_SIZE):
-                all_of_them = (filter.fill(self.present(values, place)) for place in around)
-                return Filter([*present.boxes, *(box for one in all_of_them for box in one.boxes)])
-        except (FilterTooComplex, ValueError):
+                return _union([filter.fill(self.present({**others, MYLOC: place})) for place in places])
+        except ValueError:
             return None  # neighbours hear of each move then
 
     def forget(self, name: str, id: str) -> None:
@@ -256,6 +265,10 @@ def read_dynamic(description: SessionDescription) -> tuple[dict[str, DynamicFilt
     """Return the dynamic filters and the values of a session that another node describes; ValueError if unreadable."""
     filters = {id: DynamicFilter(text) for id, text in description.dynamic.items()}
     return filters, decode_values(description.parameters)
+
+
+def _union(filters: Iterable[Filter]) -> Filter:
+    return Filter(box for filter in filters for box in filter.boxes)
 
 
 def encode_values(values: Mapping[str, Any]) -> bytes:

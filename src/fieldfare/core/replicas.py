@@ -106,7 +106,7 @@ class Replicas:
         for number, holder in enumerate([*holders, *more]):  # a holder stays one: clients know its name
             present = self._core.sessions.describe(name, f"{fresh}+{number}", replica=True)
             known = holders.get(holder)
-            stated = present.dynamic, present.parameters
+            stated = present.dynamic, present.parameters, present.advertisements
             if known is not None and known.subscriptions == present.subscriptions and known.stated == stated:
                 continue
             holders[holder] = ReplicaHolder(present.ticket, present.subscriptions, stated=stated)
@@ -214,6 +214,7 @@ class Replicas:
             return
         try:
             filters = {id: wire.filter_of(text) for id, text in description.subscriptions.items()}
+            advertise = [m.Advertise(id, wire.filter_of(text)) for id, text in description.advertisements.items()]
             dynamic, values = read_dynamic(description)
         except ValueError as error:
             logger.error("the session %s of %s has no copy here: a filter cannot be read: %s", name, node, error)
@@ -226,11 +227,12 @@ class Replicas:
         replica.ticket, replica.node, replica.moves = description.ticket, node, max(replica.moves, description.moves)
         self._store_replica(name)
         core.sessions.store(name)
-        before = core.broker.clients.get(name).subscriptions
+        before, promised = core.broker.clients.get(name).subscriptions, core.broker.clients.get(name).advertisements
         subscribe = [m.Subscribe(id, filter) for id, filter in filters.items() if id not in dynamic]
-        ended = [m.Unsubscribe(id) for id in before if id not in filters and id not in dynamic]
+        ended: list[m.Message] = [m.Unsubscribe(id) for id in before if id not in filters and id not in dynamic]
+        ended += [m.Unadvertise(id) for id in promised if id not in description.advertisements]
         core.dynamic.accept(name, dynamic, filters, values, now)
-        for message in (*subscribe, *ended):
+        for message in (*advertise, *subscribe, *ended):  # neighbours ask for events before the session publishes here
             core.sessions.apply_change(message, name, now)
         self._send(node, h.TargetReady(name, description.ticket))
 

@@ -31,6 +31,25 @@ async def read(written: object, node: Node) -> DynamicFilter | None:
     return await within(lambda: DynamicFilter(written) if is_dynamic(written) else None, node.config.limits)
 
 
+class Pace:
+    """The rate of a client's changes, as a time up to which the client has used its share."""
+
+    def __init__(self, rate: float) -> None:
+        """Allow so many changes in a second, and a second's changes at once."""
+        self._share = 1 / rate
+        self._used_until = 0.0
+
+    def wait(self, now: float) -> float:
+        """Count a change, and return the seconds to wait before it.
+
+        >>> pace = Pace(2.0)
+        >>> [pace.wait(now) for now in (10.0, 10.0, 10.0, 10.0, 13.0)]
+        [0.0, 0.0, 0.5, 1.0, 0.0]
+        """
+        self._used_until = max(self._used_until, now - BURST) + self._share
+        return max(0.0, self._used_until - now)
+
+
 class Parameters:
     """The dynamic filters of a connection."""
 
@@ -40,8 +59,7 @@ class Parameters:
         self._session = session
         self._identity = identity
         self._fill = fill
-        self._free = 0.0
-        """Time from which the client may change parameters without a wait, or earlier."""
+        self._pace = Pace(node.config.limits.parameter_changes)
 
     async def subscribe(self, frame: f.Subscribe, filter: DynamicFilter) -> int:
         """Subscribe to a dynamic filter; return the first position of the log if older events are gone, else 0."""
@@ -64,7 +82,7 @@ class Parameters:
     async def set(self, changes: Event) -> SetParameters:
         """Return the input for a change of values, after the wait for the client's turn."""
         node, limits, tree = self._node, self._node.config.limits, dict(changes.tree)
-        await asyncio.sleep(self._wait(asyncio.get_running_loop().time()))
+        await asyncio.sleep(self._pace.wait(asyncio.get_running_loop().time()))
         dynamic = node.core.dynamic
         values = dynamic.merged(self._session, tree)
         if len(encode_values(values)) > limits.parameter_bytes:
@@ -79,8 +97,3 @@ class Parameters:
         with suppress(ValueError):
             for filter in filters:
                 self._fill(filter, present)
-
-    def _wait(self, now: float) -> float:
-        """Return the seconds to wait before a change, by the rate of the settings."""
-        self._free = max(self._free, now - BURST) + 1 / self._node.config.limits.parameter_changes
-        return max(0.0, self._free - now)

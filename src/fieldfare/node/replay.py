@@ -22,7 +22,7 @@ from fieldfare.filters.filter import Filter
 from fieldfare.node.node import Node
 from fieldfare.node.storage.storage import EventLog
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over
+from fieldfare.protocol.journal import JournalEntry, channel_number_of, details_of, is_handed_over
 from fieldfare.protocol.lineage import Lineage, still_valid
 
 FEW: Final = 500
@@ -51,22 +51,23 @@ async def subscribe(
     log = node.storage.log
     if life and isinstance(since, int):
         check_position(since, life, node.lives)
-    begin = first_position(log, since)
+    number = channel_number(since)
+    begin = log.first if number else first_position(log, since)
     older = begin == log.first > 1 and (since < begin if isinstance(since, int) else begin <= log.last)
     found = FoundEvents(id, complete=complete)
     begin_of, limit = log.first, node.config.sessions.limit
     while log.last - begin + 1 > FEW:
         end = min(log.last, begin + SLICE - 1)
         async with node.searches:
-            await asyncio.to_thread(lambda a=begin, b=end: found.add(matching(log.read(a, b), filter)))  # type: ignore[misc]
+            await asyncio.to_thread(lambda a=begin, b=end: found.add(matching(log.read(a, b), filter, number)))  # type: ignore[misc]
         begin = end + 1
         if len(found.waiting(node.clock())) > limit:
             raise RequestRefused(f"more than {limit} events match since then: ask for fewer")
 
     def begin_now(core: Core, now: float) -> None:
         core.sessions.check_identity(session, identity)
-        found.add(matching(log.read(begin, log.last), filter))
-        found.add(matching(core.unwritten, filter))  # events of the same step, which are not in the log yet
+        found.add(matching(log.read(begin, log.last), filter, number))
+        found.add(matching(core.unwritten, filter, number))  # events of the same step, which are not in the log yet
         if change is None:
             core.sessions.change_filters(m.Subscribe(id, filter), session, now)
         else:
@@ -102,9 +103,29 @@ class FoundEvents:
         return [pending for pending in self._last.values() if pending.expires > now]
 
 
-def matching(entries: Iterable[JournalEntry], filter: Filter) -> Iterator[JournalEntry]:
-    """Yield the entries with a matching event, without entries from handovers."""
-    return (entry for entry in entries if not is_handed_over(entry) and filter.matches(msgpack.decode(entry.event)))
+def matching(entries: Iterable[JournalEntry], filter: Filter, number: int = 0) -> Iterator[JournalEntry]:
+    """Yield the entries with a matching event, without events that this node does not route.
+
+    With a `number`, only events with this number in a channel, or a higher one.
+    """
+    for entry in entries:
+        if number and channel_number_of(entry) < number:
+            continue
+        if not is_handed_over(entry) and filter.matches(msgpack.decode(entry.event)):
+            yield entry
+
+
+def channel_number(since: float | str) -> int:
+    """Return the number in a channel with which a replay begins; 0 for a position or a time.
+
+    >>> channel_number("#101"), channel_number("2026-01-31T12:00:00Z"), channel_number(101)
+    (101, 0, 0)
+    """
+    if not isinstance(since, str) or not since.startswith("#"):
+        return 0
+    if not since[1:].isdecimal() or int(since[1:]) == 0:
+        raise RequestRefused(f"{since!r} is no number in a channel: write #1, or a higher number")
+    return int(since[1:])
 
 
 def check_position(position: int, life: str, lives: Lineage) -> None:

@@ -82,7 +82,8 @@ class Subscribe(Frame, frozen=True):
     """A text, or a document of CloudEvents' subscriptions. A text may have parameters: `price <= :budget`,
     `location IN myloc`."""
     since: int | float | str | None = None
-    """Also earlier events: from a position (a whole number), or a time (seconds since 1970, or RFC 3339) on."""
+    """Also earlier events: from a position (a whole number), a time (seconds since 1970, or RFC 3339), or a number in a
+    channel (`#101`, which nodes of version 2 refuse) on."""
     life: str = ""
     """Life of the node's log in which the client got the position `since`; see `Welcome.life`."""
     complete: bool = False

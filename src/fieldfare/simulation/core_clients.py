@@ -191,6 +191,7 @@ class DurableClient:
             self.former = self.line
         else:
             self._hang_up()
+        self.network.note(self.name, f"goes to {self.home}")
         self._dial()
 
     def _hang_up(self) -> None:
@@ -266,6 +267,7 @@ class DurableClient:
         if self.identity and welcome.identity != self.identity:
             self._begin_anew(welcome)
         line.welcomed = True
+        self.network.note(self.name, f"is served by {welcome.node}")
         from_replica = welcome.may_repeat > 0 and welcome.moves != self.moves
         self.node, self.identity, self.moves = welcome.node, welcome.identity, welcome.moves
         self.lives, self.replicas, self.may_repeat = welcome.lives, welcome.replicas, welcome.may_repeat

@@ -15,6 +15,7 @@ from fieldfare.simulation.clock import VirtualClock
 from fieldfare.simulation.counters import Traffic, Work
 from fieldfare.simulation.node_clock import NodeClock
 from fieldfare.simulation.story import Note, sentence
+from fieldfare.simulation.story_messages import message_sentence
 from fieldfare.simulation.trace import Record
 
 
@@ -95,12 +96,15 @@ class CoreWorld:
     def forwarded(self, node: str, neighbour: str, entry: JournalEntry) -> None:
         """Count an event between nodes."""
         self.traffic[node, neighbour].events += 1
+        self.note(node, f"sends {neighbour} event {entry.sequence} of {entry.publisher}")
         if self._detailed:
             self.record(records.Forwarded, node, neighbour, entry.publisher, entry.sequence)
 
     def told(self, node: str, neighbour: str, message: bytes) -> None:
         """Count a message between nodes that is no event."""
         traffic = self.traffic[node, neighbour]
+        if self._story is not None and (text := message_sentence(node, neighbour, message)):
+            self.note(node, text)
         update = wire.decode(message) if self._detailed else None
         if isinstance(update, FilterUpdate):
             traffic.admin += 1

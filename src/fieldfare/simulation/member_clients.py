@@ -29,6 +29,7 @@ class MemberClient(DurableClient):
         self.label, self.key = label, key
         self.random = network.random_of(f"{session} {label}")
         self._held: set[int] = set()
+        self._peer: MemberConnection | None = None
 
     def detach(self) -> None:
         """Go away for a while; the other members stay."""
@@ -49,7 +50,8 @@ class MemberClient(DurableClient):
 
     def connection_at(self, host: CoreHost, out: Pipe) -> MemberConnection:
         """Return the node's side of a new connection."""
-        return MemberConnection(host, self.name, self.label, out)
+        self._peer = MemberConnection(host, self.name, self.label, out)
+        return self._peer
 
     def hello(self) -> f.Hello:
         """Return the first frame of a connection."""
@@ -84,6 +86,8 @@ class MemberClient(DurableClient):
                 clock.schedule_background(clock.now + seconds, self._acknowledge, self.line, one.number)
             else:
                 self._acknowledge(self.line, one.number)
+        if self._peer is not None and not self._peer.open:  # all of this was sent before the end, and goes to others
+            self._gone()
 
     def _acknowledge(self, line: Line | None, number: int) -> None:
         if line is self.line and number in self._held:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from itertools import product
 from typing import Final, NamedTuple
 
+import msgspec
+
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
@@ -146,6 +148,28 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
 def _register(dice: Dice) -> Act:
     """Draw an action that fills the time before a rest: filters, and values for their parameters."""
     return dice.choice((clients.register, clients.register, parameters.subscribe, parameters.state))(dice)
+
+
+def text(plan: Plan) -> str:
+    """Return a plan as an expression of several lines, without the values that are usual.
+
+    >>> print(text(Plan(7, "covering", (0,), (Step(0.1, clients.Publish(0, (3,))), Step(0.0, nodes.Settle())))))
+    Plan(7, 'covering', (0,), (
+        Step(0.1, Publish(client=0, events=(3,))),
+        Step(0.0, Settle()),
+    ))
+    """
+    steps = "".join(f"    Step({step.pause!r}, {_act(step.act)}),\n" for step in plan.steps)
+    values = plan._asdict()
+    unusual = {name: values[name] for name, usual in Plan._field_defaults.items() if values[name] != usual}
+    more = "".join(f", {name}={value!r}" for name, value in unusual.items())
+    return f"Plan({plan.seed!r}, {plan.strategy!r}, {plan.parents!r}, (\n{steps}){more})"
+
+
+def _act(act: Act) -> str:
+    fields = msgspec.structs.fields(act)
+    values = [(field.name, getattr(act, field.name), field.default) for field in fields]
+    return f"{type(act).__name__}({', '.join(f'{name}={value!r}' for name, value, usual in values if value != usual)})"
 
 
 def read(text: str) -> Plan:

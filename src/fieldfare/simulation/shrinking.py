@@ -55,6 +55,11 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         plan._replace(members=min(plan.members, 2)),
         plan._replace(forgetful=False),
         plan._replace(hierarchical=False),
+        plan._replace(synced=True),
+        plan._replace(apart=False),
+        plan._replace(publishers="safe"),
+        plan._replace(here=0, ahead=0),
+        plan._replace(strategy="simple"),
         plan._replace(homes=plan.homes[:-1]),
     )
     yield from (other for other in plainer if other != plan)

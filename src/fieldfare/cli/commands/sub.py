@@ -54,7 +54,7 @@ def command(
         str,
         typer.Option(
             metavar="WHEN",
-            help="Replay events from a position (12), a time (2026-01-31T12:00Z) or -5m on.",
+            help="Replay events from a position (12), a time (2026-01-31T12:00Z, -5m) or a channel's number (#12) on.",
             show_default=False,
         ),
     ] = "",
@@ -137,7 +137,9 @@ def _values(place: str, given: list[str], wanted: Filter | DynamicFilter) -> dic
 
 
 def _since(text: str) -> int | str | float | None:
-    """Return a position, or a time as text or in seconds since 1970."""
+    """Return a position, a number in a channel as text, or a time as text or in seconds since 1970."""
+    if text.startswith("#"):
+        return text
     if not text:
         return None
     if text.isdecimal():
@@ -152,7 +154,9 @@ def _since(text: str) -> int | str | float | None:
     try:
         datetime.fromisoformat(text)
     except ValueError:
-        raise InputError("--since", f"{text} is neither a position nor a time: 12, 2026-01-31T12:00Z, -5m") from None
+        raise InputError(
+            "--since", f"{text} is no position, time or number in a channel: 12, 2026-01-31T12:00Z, -5m, #12"
+        ) from None
     return text
 
 

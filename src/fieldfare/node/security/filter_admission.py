@@ -72,7 +72,7 @@ def filled(filter: DynamicFilter, values: Values, limits: Limits) -> Filter:
     return _filled(filter.text, encode_values(present), limits.filter_chars)
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=1000)  # large filters of many clients must not fill the memory
 def _filled(text: str, values: bytes, chars: int) -> Filter:
     bounds = admission.Limits(text=chars)
     with budget.within(bounds.steps, 2 * bounds.normal):

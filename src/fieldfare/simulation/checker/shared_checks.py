@@ -19,6 +19,7 @@ from fieldfare.simulation.trace import (
     Delivered,
     DeliveredToMember,
     MemberGone,
+    Published,
     Record,
     Restarted,
     Trace,
@@ -70,8 +71,11 @@ class _Shared:
         for event in gone:
             del self.held[event]
 
-    def problem(self, record: DeliveredToMember, event: EventId, key: Hashable) -> str | None:
-        """Return the fault of a delivery, if any, and take the delivery into account."""
+    def problem(self, record: DeliveredToMember, event: EventId, key: Hashable, *, mortal: bool) -> str | None:
+        """Return the fault of a delivery, if any, and take the delivery into account.
+
+        A `mortal` event has a time to live: with a clock set back, such an event may live again after later ones.
+        """
         holder = self.held.get(event)
         others = {one.member for one in self.held.values() if key is not None and one.key == key} - {record.member}
         latest = self.latest.get((key, record.publisher), -1)
@@ -90,7 +94,7 @@ class _Shared:
             self.unmarked.add(event)
         if others:
             return f"has the key {key!r}, of which {sorted(others)} hold events"
-        if first and key is not None and record.sequence < latest:
+        if first and key is not None and record.sequence < latest and not mortal:
             return f"comes after event {latest}, of the same key {key!r}"
         return None
 
@@ -99,13 +103,16 @@ def shared(trace: Trace, *, key: str = "") -> list[Violation]:
     """Find events given to two members at once, repeated without a mark, or out of the order of their keys."""
     found: list[Violation] = []
     sessions: defaultdict[str, _Shared] = defaultdict(_Shared)
+    mortal = {(record.client, record.sequence) for record in trace if isinstance(record, Published) and record.ttl}
     last = {record.broker: type(record) for record in trace if isinstance(record, Crashed | Restarted)}
     for record in trace:
         match record:
             case DeliveredToMember(client=client, publisher=publisher, sequence=sequence, event=event):
-                problem = sessions[client].problem(record, (publisher, sequence), event.get(key) if key else None)
+                event_id = publisher, sequence
+                value = event.get(key) if key else None
+                problem = sessions[client].problem(record, event_id, value, mortal=event_id in mortal)
                 if problem is not None:
-                    about = f"to {record.member} of {client}: {(publisher, sequence)}"
+                    about = f"to {record.member} of {client}: {event_id}"
                     found.append(Violation("shared", record.order, f"{about} {problem}"))
             case AcknowledgedByMember(client=client, publisher=publisher, sequence=sequence, member=member):
                 session, event_id = sessions[client], (publisher, sequence)
