@@ -132,8 +132,9 @@ class Deliveries:
         first = max(first, session.oldest)
         if last - first < limit:
             session.sent = max(session.sent, last)
-            numbered = [(number, waiting.get(number)) for number in range(first, last + 1)]
-            return [(number, one) for number, one in numbered if one is not None and one.expires > now]
+            get = waiting.get
+            numbers = range(first, last + 1)
+            return [(number, one) for number in numbers if (one := get(number)) is not None and one.expires > now]
         found: list[tuple[int, Pending]] = []
         for number in pending_numbers(session, first, last):
             if len(found) == limit:

@@ -33,6 +33,9 @@ MOST_REPLIES: Final = 1000
 """Answers that may wait for a client to read them; beyond that, its requests wait."""
 MOST_CREDIT: Final = 1_000_000
 
+BUSY_PAUSE: Final = 0.004
+"""Seconds for which due frames wait for more while the node has more to do: a write costs as much as an event."""
+
 Taken = Sequence[tuple[int, Pending]]
 """Deliveries with their numbers."""
 
@@ -92,10 +95,13 @@ class ClientSender:
     # What is due
 
     def wake(self) -> None:
-        """Send all due frames at the end of this turn of the event loop."""
+        """Send all due frames at the end of this turn of the event loop, or a moment later if the node is busy."""
         if not self._is_due:
             self._is_due = True
-            self._loop.call_soon(self._send)
+            if self._node.is_busy:
+                self._loop.call_later(BUSY_PAUSE, self._send)
+            else:
+                self._loop.call_soon(self._send)
 
     def reply(self, frame: Frame) -> None:
         """Send the answer to a request; answers keep the order of the requests."""

@@ -166,6 +166,11 @@ class Node:
         return future
 
     @property
+    def is_busy(self) -> bool:
+        """Tell whether inputs wait for a step."""
+        return bool(self._waiting)
+
+    @property
     def has_capacity(self) -> bool:
         """Tell whether the node can accept more events."""
         return self._capacity.is_set()

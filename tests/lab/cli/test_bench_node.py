@@ -23,12 +23,13 @@ def test_a_node_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(contest, "Effort", partial(contest.Effort, events=1000))
     file = tmp_path / "out.json"
     arguments = ("--quick", "--no-peer", "--filters", "100", "--subscribers", "10", "--seconds", "0.2")
-    code, output = run(*arguments, "--only", "in memory, batches", "--json", str(file))
+    code, output = run(*arguments, "--shape", "fanout,filters", "--only", "in memory, batches", "--json", str(file))
     assert code == 0, output
     assert "Fieldfare" in output
-    (result,) = json.loads(file.read_text())
-    assert result["correct"]
-    assert result["filters"] == 100
+    results = json.loads(file.read_text())
+    assert all(result["correct"] for result in results)
+    assert [(result["shape"], result["filters"]) for result in results] == [("fanout", 10), ("filters", 100)]
+    assert results[0]["deliveries"] == 10 * results[0]["events"]
 
 
 @pytest.mark.usefixtures("swift")
@@ -47,6 +48,7 @@ def test_sessions_are_measured(tmp_path: Path) -> None:
     [
         (("--no-peer", "--filters", "many"), "numbers with commas"),
         (("--no-peer", "--filters", "105"), "multiple of 10"),
+        (("--no-peer", "--shape", "one,star"), "there is no shape 'star'"),
         (("--no-peer", "--only", "Kafka"), "there is no contender 'Kafka'"),
         (("--sessions", "10_000_000".replace("_", "")), "ulimit"),
     ],

@@ -42,6 +42,17 @@ def test_the_oracle_agrees_with_brute_force(shape: dict[str, int], seed: int) ->
     assert due == loads.expected(load, 20)
 
 
+@settings(deadline=None, max_examples=20)
+@given(st.sampled_from(["one", "fanout"]), st.integers(1, 30))
+def test_topics_agree_with_brute_force(shape: loads.Shape, subscribers: int) -> None:
+    load = loads.topics(1, shape, subscribers)
+    assert len(load.filters) == subscribers
+    filters = [(bound.subscriber, parse(bound.text)) for bound in load.filters]
+    for event in loads.events(load, 20):
+        assert tuple(one for one, filter in filters if filter.matches(event.fields)) == event.receivers
+        assert len(event.receivers) == (1 if shape == "one" else subscribers)
+
+
 @settings(deadline=None, max_examples=40)
 @given(shapes, st.integers(0, 2**32))
 def test_bindings_say_what_filters_say(shape: dict[str, int], seed: int) -> None:

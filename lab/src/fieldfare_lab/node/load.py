@@ -74,20 +74,6 @@ class SubscriberFilter(NamedTuple):
         """
         return {"x-match": "all", **dict(self.equalities)}
 
-    @property
-    def levels(self) -> tuple[str | None, ...]:
-        """Return the filter as the levels of a topic; None stands for any text.
-
-        >>> SubscriberFilter(0, (("symbol", "v17"), ("lot", 3))).levels
-        ('v17', '3', None, None, None, None)
-        >>> SubscriberFilter(0, (("topic", "t3"),)).levels
-        ('t3',)
-        """
-        compared = dict(self.equalities)
-        if "topic" in compared:
-            return (str(compared["topic"]),)
-        return tuple(str(compared[field]) if field in compared else None for field in FIELDS)
-
 
 class LoadEvent(NamedTuple):
     """An event with the subscribers that must receive the event, each once."""
@@ -103,11 +89,6 @@ class LoadEvent(NamedTuple):
     def fields(self) -> dict[str, str | int | float]:
         """Return compared and other fields together."""
         return {**self.compared, **self.others}
-
-    @property
-    def levels(self) -> tuple[str, ...]:
-        """Return the topic of the event for a server that routes by topics, as levels."""
-        return tuple(map(str, self.compared.values()))
 
 
 class Load(msgspec.Struct, frozen=True):
