@@ -241,3 +241,15 @@ def test_the_first_event_in_a_life_of_the_log_is_for_a_session_that_is_away() ->
     step = release(second)
     third = make(stored(before, step), step.entries, life="three")
     assert list(third.sessions["ana"].pending) == [1]
+
+
+def test_a_client_acknowledges_what_an_earlier_connection_has_had() -> None:
+    """Before the node has sent it again: the client hears of no error, and does not get it again."""
+    core = make()
+    publish(core, 1, 3)
+    release(core)
+    assert len(core.deliveries.next("ana", 3, 0.0)) == 3
+    core.deliveries.restart(core.sessions["ana"])
+    assert [number for number, _ in core.deliveries.next("ana", 1, 0.0)] == [1]
+    core.deliveries.acknowledge("ana", 2)
+    assert [number for number, _ in core.deliveries.next("ana", 3, 0.0)] == [3]

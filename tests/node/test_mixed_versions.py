@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import random
+from pathlib import Path
 
 import msgspec
 import pytest
 import websockets
 from tests.client.nodes import node, run
 from tests.node.talking import Talker, line, settings, talking, until
+from tools.nodes import soak
+from tools.nodes.ports import free_port
+from tools.nodes.soak import Book, RoamingPublisher, RoamingSubscriber
 
 from fieldfare.client import handshake
 from fieldfare.client.client import connect
 from fieldfare.client.errors import ConnectionRefused, Refused
 from fieldfare.core.state import PeerTooOld
+from fieldfare.filters import parse
+from fieldfare.node.context import Context
+from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import versions
 from fieldfare.protocol.codec import JSON_CODEC
@@ -98,3 +107,53 @@ def test_peers_of_other_versions_are_told_the_numbers(monkeypatch: pytest.Monkey
                 await connect(service.hood.url).__aenter__()
 
     run(test())
+
+
+def test_nodes_are_upgraded_one_after_the_other_and_back(tmp_path: Path) -> None:
+    """As `tools.nodes.upgrade` with real processes; here the older code is this one, and speaks version 2 only."""
+    ports = {name: free_port() for name in "abc"}
+    books = [Book(f"s{number}", filter) for number, filter in enumerate(list(soak.FILTERS)[:3])]
+    publisher = RoamingPublisher("p2", f"ws://127.0.0.1:{ports['a']}", random.Random(1))
+    subscribers = [
+        RoamingSubscriber(book.name, f"ws://127.0.0.1:{port}", book)
+        for book, port in zip(books, ports.values(), strict=True)
+    ]
+
+    async def start(name: str, speaks: int, stack: contextlib.AsyncExitStack) -> Context:
+        join = () if name == "a" else (f"ws://127.0.0.1:{ports['a']}",)
+        flags = {"port": ports[name], "speaks": speaks, "join": join}
+        return await stack.enter_async_context(running(settings(name, tmp_path / name, flags)))
+
+    async def test() -> None:
+        stacks = {name: contextlib.AsyncExitStack() for name in ports}
+        nodes = {name: await start(name, OLDEST, stacks[name]) for name in ports}
+        tasks = [asyncio.create_task(one.live()) for one in subscribers]
+        wanted = [parse(book.filter) for book in books]
+        for interest in [one.node.core.interest for one in nodes.values()]:
+            await until(lambda: all(any(one.covers(each) for one in interest()) for each in wanted))  # noqa: B023
+        tasks.append(asyncio.create_task(publisher.live()))
+        for speaks in (NEWEST, OLDEST):
+            for name, port in ports.items():
+                before = publisher.accepted
+                await stacks[name].aclose()
+                nodes[name] = await start(name, speaks, stacks[name])
+                await until(lambda: publisher.accepted > before + 5)  # noqa: B023
+                await subscribers[0].move(f"ws://127.0.0.1:{port}")
+            await until(lambda: nodes["b"].node.core.version_of("c") == speaks)  # noqa: B023
+        publisher.end = True
+        await until(lambda: publisher.accepted == publisher.published)
+        accepted = {"p2": publisher.accepted}
+        await until(lambda: not any(book.verdict(accepted)["lost"] for book in books))
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for stack in stacks.values():
+            await stack.aclose()
+        bad = [
+            {what: count for what, count in book.verdict(accepted).items() if what != "deliveries"} for book in books
+        ]
+        assert not any(count for verdict in bad for count in verdict.values()), bad
+        assert publisher.problems == []
+        assert subscribers[0].moved == 2 * len(ports)
+
+    asyncio.run(test())

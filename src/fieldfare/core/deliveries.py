@@ -155,6 +155,7 @@ class Deliveries:
         if number > last:
             raise RequestRefused(f"delivery {number} was not sent: the last was {last}")
         if number > session.acknowledged:
+            session.sent = max(session.sent, number)  # an earlier connection has sent it
             self._forget(name, session, number)
             self._core.replicas.acknowledged(name, number)
             self._core.members.acknowledged(name, number)

@@ -23,6 +23,7 @@ from fieldfare.protocol.channels import identity_of
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
+    Row,
     RowKey,
     StoredRows,
     details_of,
@@ -34,6 +35,7 @@ from fieldfare.routing.routes import LOCAL
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
+    from fieldfare.core.step import StepBuffer
 
 OF_SESSIONS: Final = (
     "subscriptions",
@@ -50,12 +52,24 @@ OF_SESSIONS: Final = (
 OF_NEIGHBOURS: Final = ("told", "outbox")
 """Kinds of rows that are of no use without the row of the neighbour."""
 
+NEW_ROWS: Final = ("acknowledged", "dynamic", "parameters", "stand-in")
+"""Kinds of rows about sessions that the version before does not know, and leaves alone; see `life_rows`."""
+
 logger = logging.getLogger("fieldfare.node")
+
+
+def life_rows(life: int) -> tuple[Row, Row]:
+    """Return the rows to write, in this order, at the beginning of a life of the log, which has a number.
+
+    The first is the mark of this version. The version before leaves the mark and `NEW_ROWS` alone: if the last life has
+    no mark, such rows are older than the rest, and may be about a former session of the same name.
+    """
+    return Row("newest", (), life), Row("life", (), life)
 
 
 def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> None:
     """Fill a new broker with the stored state."""
-    stored = _without_orphans(stored)
+    stored = _without_orphans(_without_outdated(stored, core.buffer))
     for (name,), row in stored.get("session", {}).items():
         core.sessions[str(name)] = session_of_row(row, core.now, doubtful=core.doubtful)
     _restore_links(core, stored.get("neighbour", {}))
@@ -95,6 +109,18 @@ def _finish(core: Core) -> None:
         link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.position)
         link.released = link.last
     core.channels.finish_restore()
+
+
+def _without_outdated(stored: StoredRows, buffer: StepBuffer) -> StoredRows:
+    """Return the rows without those of `NEW_ROWS` if an older version has run since, and delete these."""
+    last, marked = (stored.get(kind, {}).get((), 0) for kind in ("life", "newest"))
+    if marked >= last:
+        return stored
+    outdated = [Row(kind, key) for kind in NEW_ROWS for key in stored.get(kind, {})]
+    if outdated:
+        logger.warning("an older version has used this folder: %d rows of the newest are void", len(outdated))
+        buffer.store(*outdated)
+    return {kind: rows for kind, rows in stored.items() if kind not in NEW_ROWS}
 
 
 def _without_orphans(stored: StoredRows) -> StoredRows:

@@ -125,9 +125,11 @@ def subscription_row(name: str, id: str, filter: Filter) -> Row:
 
 
 def filled(found: Sequence[Any], *defaults: Any) -> list[Any]:
-    """Return the values of a row, completed with defaults.
+    """Return the values of a row, completed with defaults, and without the values of a later version.
 
     >>> filled(["x"], "", 0, ())
     ['x', 0, ()]
+    >>> filled(["x", 1, (), "later"], "", 0, ())
+    ['x', 1, ()]
     """
-    return [*found, *defaults[len(found) :]]
+    return [*found[: len(defaults)], *defaults[len(found) :]]

@@ -14,6 +14,7 @@ from typing import Final
 
 from fieldfare.core.channel_map import ChannelMap, resolve
 from fieldfare.core.core import Core
+from fieldfare.core.recovery import life_rows
 from fieldfare.node import machine
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.config.movement_graph import places_of
@@ -68,7 +69,8 @@ def recovered_core(
     """Return the broker of a node, in a new life of the log; `clock` is the wall clock, `now` never jumps."""
     # A clock alone could go back, and so could a row, with an earlier copy of the folder.
     life = max(int(stored.get("life", {}).get((), 0)) + 1, int(clock() - EPOCH_2000))
-    storage.remember(Row("life", (), life))
+    for row in life_rows(life):
+        storage.remember(row)
     core = Core(
         Broker(config.name, strategy_of(config), life=life, separate_names=True),
         stored,

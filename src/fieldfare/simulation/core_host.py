@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import FreezeSession, Maintain, SendDeliveries, SendReplicaPart, Tick
+from fieldfare.core.recovery import life_rows
 from fieldfare.core.replica_state import ReplicaPart
 from fieldfare.core.step import Step
 from fieldfare.core.stored_deliveries import stored_deliveries
-from fieldfare.protocol.journal import Row
 from fieldfare.routing.broker import Broker
 from fieldfare.simulation.disk import Disk, Stage
 from fieldfare.simulation.node_clock import EPOCH
@@ -66,7 +66,8 @@ class CoreHost:
         stored, entries = self.disk.load()
         # As `node.startup` does: a row may go back with the disk, and a clock alone may, too.
         life = max(int(stored.get("life", {}).get((), 0)) + 1, int(1000 * (self._wall - EPOCH)))
-        self.disk.remember(Row("life", (), life))
+        for row in life_rows(life):
+            self.disk.remember(row)
         options = self.network.options
         broker = Broker(
             self.name,
@@ -87,6 +88,7 @@ class CoreHost:
             places=options.places,
             life=self.network.fresh(f"{self.name}.life"),
             doubtful=self.disk.copied,
+            speaks=self.network.speaks[self.name],
             now=self.steady(),
         )
         self.disk.copied = False

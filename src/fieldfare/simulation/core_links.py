@@ -20,7 +20,7 @@ from fieldfare.core.inputs import (
     SetReachable,
 )
 from fieldfare.core.state import Link
-from fieldfare.protocol import wire
+from fieldfare.protocol import handover, wire
 from fieldfare.protocol.lineage import extend
 from fieldfare.protocol.link_frames import (
     LinkHello,
@@ -30,7 +30,8 @@ from fieldfare.protocol.link_frames import (
     Received,
     UnnumberedMessage,
 )
-from fieldfare.protocol.messages import Role
+from fieldfare.protocol.messages import Envelope, Role
+from fieldfare.protocol.versions import NEWEST, lacking
 from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.processes import Inbox, Work
 
@@ -39,6 +40,16 @@ if TYPE_CHECKING:
 
 CHUNK = 3
 """messages in a frame; small, so that small runs have several frames"""
+
+
+def _unknown(frame: Any, version: int) -> str:
+    """Return the kind of a frame, a message inside, or the content of an envelope that a version lacks; or nothing."""
+    insides: list[Any] = [frame]
+    for data in frame.messages if isinstance(frame, Messages) else ():
+        insides.append(wire.decode(data))
+        if isinstance(insides[-1], Envelope):
+            insides.append(handover.decode(insides[-1].content))
+    return next((found for one in insides if (found := lacking(version, one))), "")
 
 
 class LinkEnd:
@@ -142,6 +153,8 @@ class LinkEnd:
 
     def _accept(self, frame: Any) -> Work:
         host, other = self.host, self.neighbour
+        if host.core.speaks < NEWEST and (kind := _unknown(frame, host.core.speaks)):
+            host.network.problem(f"{other} sends {kind} to {host.name}, which does not know it")
         match frame:
             case Messages(first=first, messages=messages):
                 yield ReceiveMessages(other, first, messages)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.core import Core
 from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
+from fieldfare.protocol.versions import NEWEST
 from fieldfare.routing.places import Places
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
@@ -82,6 +83,8 @@ class CoreNetwork(CoreWorld):
         self.options, self.make_core = options, make_core
         self.steps = 0
         self.clients: dict[str, DurableClient] = {}
+        self.speaks = dict.fromkeys(topology.brokers, NEWEST)
+        """highest version that each node speaks, from its next start on"""
         self.members: dict[str, MemberClient] = {}
         """workers of shared sessions, by session and label"""
         self.disks = {name: Disk(synced=options.synced) for name in topology.brokers}

@@ -14,7 +14,7 @@ import msgspec
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes, parameters
+from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes, parameters, versions
 from fieldfare.simulation.actions.act import Act, Drawing
 from fieldfare.simulation.actions.arcs import ARCS, UNSYNCED, WITH_REPLICAS
 from fieldfare.simulation.actions.clients import TYPES
@@ -22,8 +22,11 @@ from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
-FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members)
-"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, `UNSYNCED` and `SHARED`, in some"""
+FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members, versions)
+"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, `UNSYNCED`, `SHARED` and `MIXED`, in
+some"""
+OLD: Final = (clients, links, nodes, disks, clocks, versions)
+"""families that use nothing of the newest version alone, for `MIXED` runs: with nodes of two versions"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
 
@@ -81,10 +84,10 @@ class Plan(NamedTuple):
         return tree.hierarchical("b0") if self.hierarchical else tree
 
 
-def _table(*kinds: str) -> tuple[list[Drawing], list[int]]:
+def _table(*kinds: str, families: tuple[object, ...] = FAMILIES) -> tuple[list[Drawing], list[int]]:
     """Return the ways to draw an action in all families, and their weights."""
     found: dict[Drawing, int] = {}
-    for family, kind in product(FAMILIES, kinds):
+    for family, kind in product(families, kinds):
         found.update(getattr(family, kind, {}))
     return list(found), list(found.values())
 
@@ -93,6 +96,7 @@ _TAME: Final = _table("CHANCES")
 _WILD: Final = _table("CHANCES", "WILD")
 _UNSYNCED: Final = _table("CHANCES", "UNSYNCED")
 _SHARED: Final = {False: _table("CHANCES", "SHARED"), True: _table("CHANCES", "WILD", "SHARED")}
+_MIXED: Final = _table("CHANCES", "MIXED", families=OLD)
 
 
 def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
@@ -100,15 +104,17 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     dice = Dice(seed)
     strategy = dice.choice(strategies)
     count = dice.choice((1, 2, 2, 3, 3, 3, 4))
-    synced = dice.random() > 0.1
+    mixed = dice.random() < 0.1
+    synced = mixed or dice.random() > 0.1
     replicas = int(count > 1 and synced and dice.random() < 0.3)
-    sharing = dice.choice((0, 0, 0, 2, 3)) if synced else 0
+    sharing = dice.choice((0, 0, 0, 2, 3)) if synced and not mixed else 0
     table = _UNSYNCED if not synced else _WILD if dice.random() < 0.2 else _TAME
-    table = _SHARED[table is _WILD] if sharing else table
+    table = _MIXED if mixed else _SHARED[table is _WILD] if sharing else table
     arcs = WITH_REPLICAS if replicas else ARCS if synced else UNSYNCED
+    register = clients.register if mixed else _register
     steps: list[Step] = []
     for _ in range(dice.randint(1, 3)):
-        steps += [Step(dice.choice(PAUSES), _register(dice)) for _ in range(dice.randint(1, 4))]
+        steps += [Step(dice.choice(PAUSES), register(dice)) for _ in range(dice.randint(1, 4))]
         steps += [Step(0.0, members.subscribe_shared(dice))] if sharing else []
         if replicas and count > 2 and dice.random() < 0.15:
             steps.append(Step(0.0, nodes.lose(dice)))
@@ -135,7 +141,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         publishers=dice.choice(list(POLICIES)),
         here=dice.choice((0, 0, 1)),
         ahead=dice.choice((0, 1, 2)),
-        homes=(dice.randrange(4), dice.randrange(4)) if synced and dice.random() < 0.3 else (),
+        homes=(dice.randrange(4), dice.randrange(4)) if synced and not mixed and dice.random() < 0.3 else (),
     )
 
 

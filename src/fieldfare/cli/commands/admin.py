@@ -130,7 +130,7 @@ def session(
     wanted = [(id, filter) for id, filter in found["wanted"].items()]
     dynamic = [(id, text) for id, text in found["dynamic"].items()]
     promised = [(id, filter) for id, filter in found["promised"].items()]
-    sharing = [(one["name"] or "-", one["holds"], one["credit"]) for one in found.get("sharing", ())]
+    sharing = [(one["name"] or "-", str(one["holds"]), str(one["credit"])) for one in found.get("sharing", ())]
     if found.get("key"):
         facts["shared by"] = f"the field {found['key']}"
     typer.echo(pairs(facts))
