@@ -8,9 +8,9 @@ from tools.simulation.cores import failure
 from fieldfare.core.stand_ins import AHEAD
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, Filter, parse
-from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import About
+from fieldfare.routing.publisher_policies import POLICIES
 from fieldfare.routing.strategies import by_name
 from fieldfare.routing.table_routes import TableRoutes
 from fieldfare.simulation.actions.clients import LeaveFor, Move, Publish, Subscribe

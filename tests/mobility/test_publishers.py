@@ -15,7 +15,9 @@ from fieldfare.filters import parse
 from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.messages import MoveIn, MoveOut
 from fieldfare.mobility.predictors import LastDirection, street
-from fieldfare.mobility.publisher_policies import (
+from fieldfare.mobility.publishers import Publishers
+from fieldfare.routing.broker import Broker
+from fieldfare.routing.publisher_policies import (
     DELAYED,
     POLICIES,
     PREFETCH_DELAYED,
@@ -25,8 +27,6 @@ from fieldfare.mobility.publisher_policies import (
     STANDARD,
     PublisherPolicy,
 )
-from fieldfare.mobility.publishers import Publishers
-from fieldfare.routing.broker import Broker
 from fieldfare.routing.strategies import COVERING, with_advertisements
 from fieldfare.simulation.mobile_clients import ways
 from fieldfare.simulation.network import Network

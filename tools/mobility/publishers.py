@@ -12,10 +12,10 @@ from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.messages import MoveIn, MoveOut
 from fieldfare.mobility.path_update import PathUpdate
 from fieldfare.mobility.predictors import LastDirection, street
-from fieldfare.mobility.publisher_policies import POLICIES, SAFE, PublisherPolicy
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.protocol.messages import FilterUpdate, Forward, Message
 from fieldfare.routing.broker import Broker
+from fieldfare.routing.publisher_policies import POLICIES, SAFE, PublisherPolicy
 from fieldfare.routing.strategies import COVERING, IDENTITY, IMPERFECT, MERGING, SIMPLE, Strategy, with_advertisements
 from fieldfare.simulation import checker
 from fieldfare.simulation.host import Seconds

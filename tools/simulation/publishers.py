@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING, parse
-from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.protocol import messages as m
+from fieldfare.routing.publisher_policies import POLICIES
 from fieldfare.routing.strategies import by_name
 from fieldfare.simulation.checker import check_durable
 from fieldfare.simulation.core_network import CoreNetwork, Options

@@ -44,7 +44,6 @@ from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
-from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.journal import (
@@ -60,6 +59,7 @@ from fieldfare.protocol.versions import NEWEST, OLDEST, has, refusal
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.deduplication import EventId
 from fieldfare.routing.places import Places
+from fieldfare.routing.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.routing.routes import LOCAL
 from fieldfare.routing.table_routes import TableRoutes
 

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from fieldfare.core.state import INTERNAL, RequestRefused
-from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.versions import has
+from fieldfare.routing.publisher_policies import SAFE, PublisherPolicy
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core

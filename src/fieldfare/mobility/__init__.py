@@ -12,13 +12,11 @@ if TYPE_CHECKING:
     from fieldfare.mobility.ping_pong import PingPong
     from fieldfare.mobility.places import World
     from fieldfare.mobility.predictors import LastDirection, Markov
-    from fieldfare.mobility.publisher_policies import POLICIES, PublisherPolicy
     from fieldfare.mobility.publishers import Publishers
     from fieldfare.mobility.relocation import Relocation
     from fieldfare.mobility.rendezvous_handover import RendezvousUpdate
 
 __all__ = [
-    "POLICIES",
     "Acknowledge",
     "CoveredUpdate",
     "LastDirection",
@@ -30,7 +28,6 @@ __all__ = [
     "Part",
     "PathUpdate",
     "PingPong",
-    "PublisherPolicy",
     "Publishers",
     "Relocation",
     "RendezvousUpdate",
@@ -59,10 +56,7 @@ __getattr__ = lazy(
             "LastDirection",
             "Markov",
         ),
-        "publisher_policies": (
-            "POLICIES",
-            "PublisherPolicy",
-        ),
+        "publisher_policies": (),
         "publishers": ("Publishers",),
         "relocation": ("Relocation",),
         "rendezvous_handover": ("RendezvousUpdate",),

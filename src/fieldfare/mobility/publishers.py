@@ -36,8 +36,8 @@ from fieldfare.mobility.publisher_messages import (
     PublisherArrival,
     PublisherRelease,
 )
-from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol.messages import Advertise, Leave, Message, Publish, Refuse, Send, Unadvertise
+from fieldfare.routing.publisher_policies import SAFE, PublisherPolicy
 
 
 @dataclass(slots=True)

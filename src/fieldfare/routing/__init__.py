@@ -7,6 +7,7 @@ from fieldfare.exports import lazy
 if TYPE_CHECKING:
     from fieldfare.routing.broker import Broker, Routed
     from fieldfare.routing.prefix.options import PrefixOptions
+    from fieldfare.routing.publisher_policies import POLICIES, PublisherPolicy
     from fieldfare.routing.routes import LOCAL, ProtocolError, Routes
     from fieldfare.routing.strategies import (
         BOOK_MERGING,
@@ -34,6 +35,7 @@ __all__ = [
     "IMPERFECT",
     "LOCAL",
     "MERGING",
+    "POLICIES",
     "PREFIX",
     "RENDEZVOUS",
     "SIMPLE",
@@ -42,6 +44,7 @@ __all__ = [
     "Broker",
     "PrefixOptions",
     "ProtocolError",
+    "PublisherPolicy",
     "Routed",
     "Routes",
     "Strategy",
@@ -57,6 +60,10 @@ __getattr__ = lazy(
             "Routed",
         ),
         "prefix.options": ("PrefixOptions",),
+        "publisher_policies": (
+            "POLICIES",
+            "PublisherPolicy",
+        ),
         "routes": (
             "LOCAL",
             "ProtocolError",

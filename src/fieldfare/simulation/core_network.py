@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.core import Core
-from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.protocol.versions import NEWEST
 from fieldfare.routing.places import Places
+from fieldfare.routing.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.clock import Action

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from fieldfare.core.core import Core
 from fieldfare.filters import EVERYTHING
-from fieldfare.mobility.publisher_policies import POLICIES
 from fieldfare.protocol import messages as m
 from fieldfare.routing.places import Places
+from fieldfare.routing.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
 from fieldfare.simulation.checker import Violation, check_durable, shared

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from fieldfare.core.channel_map import ChannelMap
-from fieldfare.mobility.publisher_policies import POLICIES
+from fieldfare.routing.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes, parameters, versions
 from fieldfare.simulation.actions.act import Act, Drawing

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.mobility import subscribers
-from fieldfare.mobility.publisher_policies import PublisherPolicy
 from fieldfare.mobility.sessions import MobileSession
+from fieldfare.routing.publisher_policies import PublisherPolicy
 from fieldfare.simulation.trace import Delivered, Published, Subscribed
 from fieldfare_lab.mobility import streets
 from fieldfare_lab.mobility.film import DISPATCHER, FREE_TAXIS, NEWS, OFFICE, Film, antennas, record, rides_near

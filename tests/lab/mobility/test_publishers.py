@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fieldfare.mobility.publisher_policies import DELAYED, PREFETCH_DELAYED, PROXY, SAFE, STANDARD, PublisherPolicy
+from fieldfare.routing.publisher_policies import DELAYED, PREFETCH_DELAYED, PROXY, SAFE, STANDARD, PublisherPolicy
 from fieldfare_lab.mobility import grids
 from fieldfare_lab.mobility.city import Case, Outcome, _Run, run
 from fieldfare_lab.mobility.observed_brokers import COMPLEX, FAST, NONE, Model

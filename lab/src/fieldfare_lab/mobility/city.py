@@ -15,10 +15,10 @@ from typing import Any, Final, NamedTuple
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.mobility.messages import MoveIn, MoveOut
-from fieldfare.mobility.publisher_policies import PublisherPolicy
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.protocol.messages import Deliver, Message
 from fieldfare.routing.broker import Broker
+from fieldfare.routing.publisher_policies import PublisherPolicy
 from fieldfare.routing.strategies import COVERING, with_advertisements
 from fieldfare.simulation.links import Wire
 from fieldfare.simulation.mobile_clients import ways

@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple
 
 from fieldfare.mobility.broker import MobileBroker
 from fieldfare.mobility.path_update import PathUpdate
-from fieldfare.mobility.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.mobility.publishers import Publishers
 from fieldfare.mobility.subscribers import SubscriberVisit
 from fieldfare.protocol.messages import Deliver, Message, Send
 from fieldfare.routing.broker import Broker
+from fieldfare.routing.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.routing.strategies import STRATEGIES, Strategy
 from fieldfare.simulation import checker
 from fieldfare.simulation.checker import Violation

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import inf
 from typing import Final, NamedTuple
 
-from fieldfare.mobility.publisher_policies import PublisherPolicy
+from fieldfare.routing.publisher_policies import PublisherPolicy
 from fieldfare.routing.strategies import COVERING, with_advertisements
 from fieldfare.simulation.processing_time import calibrate
 from fieldfare_lab.mobility.city import Case, Outcome, run

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from fieldfare.mobility.publisher_policies import (
+from fieldfare.routing.publisher_policies import (
     DELAYED,
     POLICIES,
     PREFETCH_DELAYED,

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from fieldfare.mobility.publisher_policies import DELAYED, POLICIES, PublisherPolicy
 from fieldfare.node.config.secret import Secret
 from fieldfare.protocol.versions import NEWEST, OLDEST
 from fieldfare.routing.prefix.options import Layout, PrefixOptions
+from fieldfare.routing.publisher_policies import DELAYED, POLICIES, PublisherPolicy
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1 << 40)]
 Bytes: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=1 << 60)]
