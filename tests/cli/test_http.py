@@ -144,7 +144,7 @@ def test_a_node_that_is_away_is_told_once(session: str, missed: int, capsys: pyt
         ("fieldfare pub '{\"a\": }'", "not JSON"),
         ("fieldfare pub nothing.jsonl", "no such file"),
         ("fieldfare sub 'x <'", "expected a field"),
-        ("fieldfare sub 'x > 1' --since soon", "neither a position nor a time"),
+        ("fieldfare sub 'x > 1' --since soon", "soon is no position, time or number in a channel"),
         ("fieldfare sub 'x > 1' --since -soon", "no time ago"),
         ("fieldfare pub '{}' --node ws://127.0.0.1:9", "Is there a node?"),
         ("fieldfare admin overview --node 127.0.0.1:9", "Is there a node?"),
