@@ -275,8 +275,8 @@ class DurableClient:
             self.seen = welcome.void_from - 1
         self.acknowledged = min(self.seen, welcome.acknowledged)
         unanswered = {request: one for request, one in self.changes.items() if isinstance(one, frozenset)}
-        # The client library repeats values in each life of a log, and dynamic filters always. A program that begins anew
-        # does not, so rows must be enough as long as the disks keep them.
+        # The client library repeats values in each life of a log, and dynamic filters always. A program that begins
+        # anew does not, so rows must be enough as long as the disks keep them.
         lost = self.network.forgot and welcome.life != self.life
         forgetful = from_replica or welcome.void_from > 0 or lost
         self.life = welcome.life
