@@ -27,7 +27,8 @@ from fieldfare.simulation.actions.links import Cut
 from fieldfare.simulation.actions.nodes import Lose
 from fieldfare.simulation.checker import channel_order
 from fieldfare.simulation.checker.channel_checks import gaps, numbers
-from fieldfare.simulation.plans import Plan, Step as At, draw
+from fieldfare.simulation.plans import Plan, draw
+from fieldfare.simulation.plans import Step as At
 from fieldfare.simulation.trace import Delivered, Published, Quiet, Record, Subscribed
 
 RED = Event({"type": "red", "x": 1})
