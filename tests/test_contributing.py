@@ -13,10 +13,11 @@ PATH = re.compile(r"`((?:src|lab|tests|tools|benchmarks|docs)/[\w./-]+|[A-Z]+\.m
 
 def named(page: str) -> list[str]:
     """Paths in backticks and targets of links, but for those with a NAME to fill in."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    return sorted({path or link for path, link in PATH.findall(text) if "NAME" not in path})
+    text, folder = (ROOT / page).read_text(encoding="utf-8"), (ROOT / page).parent
+    found = {ROOT / path if path else folder / link for path, link in PATH.findall(text) if "NAME" not in path}
+    return sorted(map(str, found))
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "RELEASING.md", "SECURITY.md", "docs/reference/versions.md"])
 def test_every_file_is_there(page: str) -> None:
-    assert [path for path in named(page) if not (ROOT / path).exists()] == []
+    assert [path for path in named(page) if not Path(path).exists()] == []

@@ -118,6 +118,31 @@ def test_a_node_that_has_forgotten_the_session_gets_new_numbers_and_all_registra
     assert again[-1].number == 1
 
 
+def test_values_are_stated_again_in_each_life_of_a_log_until_the_answer() -> None:
+    """A node that has started again may have forgotten them in a power failure, and the answer may get lost, too."""
+    client, answers = engine(), list[object]()
+
+    def stated(life: str) -> list[int]:
+        client.disconnect()
+        client.begin(welcome(life=life, version=3), 0.0)
+        found = [frame for frame in sent(client) if isinstance(frame, f.SetParameters)]
+        assert {bytes(frame.values) for frame in found} <= {b'{"at":"a"}'}
+        return [frame.request for frame in found]
+
+    assert stated("first") == []
+    client.set_parameters({"at": "a"}, answers.append)
+    (frame,) = sent(client)
+    assert isinstance(frame, f.SetParameters)
+    client.receive(f.Done(frame.request))
+    assert answers == [None]
+    assert stated("first") == []
+    assert len(stated("second")) == 1
+    (request,) = stated("second")
+    client.receive(f.Done(request))
+    assert stated("second") == []
+    assert len(stated("third")) == 1
+
+
 def test_deliveries_are_acknowledged_in_order_and_after_a_pause() -> None:
     client = engine(credit=100)
     subscription = SubscriptionRegistration("s", "TRUE", None, keep=False)

@@ -124,6 +124,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "request": lambda client: client.request({}),
     "reply": lambda client: client.reply({"reply_to": "x"}, {}),
     "move": lambda client: client.move(URL),
+    "leave_for": lambda client: client.leave_for("b"),
     "leave": lambda client: client.leave(),
     "close": lambda client: client.close(),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,28 @@ def test_a_session_keeps_its_place_through_a_restart_and_moves_with_it(tmp_path:
                 assert await take(events, 1) == [5]
             assert b.node.core.dynamic.values["ana"] == {"myloc": "there"}
             assert not a.node.core.dynamic.values.get("ana")
+
+    run(work())
+
+
+def test_a_client_states_its_place_again_at_a_node_that_has_forgotten_it(tmp_path: Path) -> None:
+    """The folder goes back to the time before the place, as after a power failure; no delivery is lost with it."""
+    port, folder, copy = free_port(), tmp_path / "a", tmp_path / "copy"
+
+    async def work() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            async with node(folder, port) as first:
+                ana = await stack.enter_async_context(ff.connect(first.hood.url, session="ana"))
+                events = await stack.enter_async_context(ana.subscribe(PARKING, id="p"))
+            shutil.copytree(folder, copy)
+            async with node(folder, port):
+                await ana.set_place("here")
+            shutil.rmtree(folder)
+            copy.rename(folder)
+            async with node(folder, port):
+                await ana.publish(parking("here", 1))
+                assert await take(events, 1) == [1]
+                await stack.aclose()  # before the node: the client asks for its acknowledgement
 
     run(work())
 

@@ -124,5 +124,8 @@ def test_a_numbered_message_that_a_neighbour_lacks_has_a_substitute() -> None:
     new, old = wire.encode(m.TopicCheck("t")), wire.encode(m.Envelope("bern", "oslo", b"\x80"))
     assert wire.for_version(new, OLDEST) == wire.NOTHING
     assert wire.for_version(new, NEWEST) == new
-    assert wire.for_version(old, OLDEST) == old
+    assert wire.for_version(old, OLDEST, "bern") == old
+    letter = wire.encode(m.Envelope("bern", "oslo", new))
+    assert wire.for_version(letter, OLDEST, "bern") == wire.NOTHING
+    assert wire.for_version(letter, OLDEST, "rome") == letter
     assert wire.decode(wire.NOTHING) == m.FilterUpdate()

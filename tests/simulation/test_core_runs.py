@@ -17,11 +17,13 @@ from fieldfare.core.state import Publication, RequestRefused
 from fieldfare.core.step import Step
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions.act import Act
-from fieldfare.simulation.actions.clients import Detach, Move, Publish, Subscribe
+from fieldfare.simulation.actions.clients import BreakLine, Detach, Move, Publish, Subscribe
 from fieldfare.simulation.actions.clocks import Jump
-from fieldfare.simulation.actions.disks import FlipBit
-from fieldfare.simulation.actions.links import Cut, Heal
+from fieldfare.simulation.actions.disks import FlipBit, FullDisk
+from fieldfare.simulation.actions.links import BreakLink, Cut, Heal
+from fieldfare.simulation.actions.members import MoveTogether, SubscribeShared
 from fieldfare.simulation.actions.nodes import Kill, Lose, Maintain, Settle
+from fieldfare.simulation.actions.parameters import State, SubscribeDynamic
 from fieldfare.simulation.core_host import CoreHost
 from fieldfare.simulation.core_runs import run
 from fieldfare.simulation.disk import Disk, Stage
@@ -295,3 +297,59 @@ def test_an_event_is_good_for_its_time_to_live_by_the_clocks_of_the_nodes() -> N
     plan = Plan(0, "covering", (0,), steps)
     assert failure(plan) == ""
     assert [one.sequence for one in run(plan).trace if isinstance(one, Delivered)] == [2]
+
+
+def test_an_event_stays_for_the_next_connection_while_a_clock_that_was_set_back_calls_it_good() -> None:
+    """The wrong clock passed it over as expired. It is no remainder: without a connection it goes at its end."""
+    steps = (
+        At(0.0, Subscribe(1, "one", 0)),
+        At(0.0, Settle()),
+        At(0.0, Jump(1, 3600.0)),
+        At(0.0, Publish(0, (0,), 10.0)),
+        At(0.4, Jump(1, -3600.0)),
+    )
+    plan = Plan(0, "covering", (0,), steps)
+    assert failure(plan) == ""
+    assert not [one for one in run(plan).trace if isinstance(one, Delivered)]
+    again = plan._replace(steps=(*steps, At(0.0, BreakLine(1))))
+    assert failure(again) == ""
+    assert [one.sequence for one in run(again).trace if isinstance(one, Delivered)] == [1]
+
+
+def test_an_expired_event_of_members_that_moved_is_no_remainder_after_a_clock_was_set_back() -> None:
+    steps = (
+        At(0.0, SubscribeShared("one", 57)),
+        At(0.03, Publish(14, (14,), ttl=0.3)),
+        At(0.0, FullDisk(48, 1.0)),
+        At(0.0, MoveTogether(35)),
+        At(0.4, Detach(48)),
+        At(0.4, Publish(24, (2,))),
+        At(0.4, Kill(60, 3)),
+        At(0.4, Move(58, 35)),
+        At(0.0, Jump(35, -3600.0)),
+    )
+    assert failure(Plan(1002793, "prefix+ads", (0,), steps, clients=2, members=2)) == ""
+
+
+def test_a_client_repeats_values_and_dynamic_filters_that_a_power_failure_has_taken() -> None:
+    """Nothing was delivered yet, so the numbers of deliveries did not show the loss."""
+    values = (
+        At(0.0, State(6, {"myloc": "c"})),
+        At(0.1, Kill(24, seconds=0.5, power=True)),
+        At(0.0, Publish(12, (0,))),
+        At(0.001, BreakLink(15)),
+        At(0.001, SubscribeDynamic(4, "one", 49)),
+        At(0.0, Settle()),
+        At(0.0, Publish(62, (11,))),
+    )
+    assert failure(Plan(1003619, "simple", (), values, synced=False)) == ""
+    filters = (
+        At(0.0, SubscribeDynamic(37, "two", 49)),
+        At(0.03, Publish(6, (0,))),
+        At(0.0, Kill(28, seconds=0.5, power=True)),
+        At(0.0, State(55, {"myloc": "d"})),
+        At(0.01, Subscribe(18, "one", 0)),
+        At(0.0, Settle()),
+        At(0.0, Publish(59, (6, 1, 12))),
+    )
+    assert failure(Plan(1003589, "simple", (1, 1), filters, synced=False)) == ""

@@ -12,9 +12,13 @@ from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import versions
 from fieldfare.protocol.versions import OLDEST
+from fieldfare.simulation.actions.clients import Move, Publish
+from fieldfare.simulation.actions.nodes import Kill
 from fieldfare.simulation.actions.versions import Upgrade
 from fieldfare.simulation.core_network import CoreNetwork
+from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.plans import Plan, draw
+from fieldfare.simulation.plans import Step as At
 from fieldfare.simulation.topologies import from_edges
 
 RUNS = 12
@@ -50,16 +54,29 @@ def since(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("since")
 def test_an_older_node_gets_nothing_that_it_does_not_know() -> None:
+    letter = m.Envelope("b1", "b0", h.encode(OFFER))
     assert problems(lambda core, _: core.envelopes.send("b1", OFFER)) == []
+    assert problems(lambda core, _: core.links.send("b1", letter)) == []  # written before its version went back
     assert problems(lambda core, _: core.links.send("b1", m.TopicCheck("t"))) == []
 
 
 @pytest.mark.usefixtures("since")
 def test_what_it_would_not_know_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fieldfare.protocol.wire.for_version", lambda data, *_: data)
     letter = m.Envelope("b1", "b0", h.encode(OFFER))
     assert problems(lambda core, _: core.links.send("b1", letter)) == [
         "b0 sends SessionOffer to b1, which does not know it"
     ]
-    monkeypatch.setattr("fieldfare.protocol.wire.for_version", lambda data, version: data)
     found = problems(lambda core, _: core.links.send("b1", m.TopicCheck("t")))
     assert "b0 sends TopicCheck to b1, which does not know it" in found
+
+
+def test_a_letter_that_waits_for_a_node_does_not_reach_its_older_version() -> None:
+    """A message to a proxy was in the outbox when the proxy was killed, and started again with the version before."""
+    steps = (
+        At(0.0, Kill(53, 0, Stage.ENTRIES, 3)),
+        At(0.0, Publish(29, (3,))),
+        At(0.03, Move(63, 53)),
+        At(0.1, Upgrade(44, OLDEST, Stage.ENTRIES, 3, 0.05)),
+    )
+    assert failure(Plan(20000083, "simple+ads", (1, 0, 0), steps, hierarchical=True, publishers="proxy")) == ""

@@ -94,6 +94,8 @@ class Engine:
         self._max_batch = self._max_frame = 0
         self._version = 0
         """version of the present connection"""
+        self._informed = ""
+        """life of the log of the node that has the stated values"""
         self._replicas: tuple[str, ...] = ()
         self._moves = 0
         self._lives: tuple[tuple[str, int], ...] = ()
@@ -140,15 +142,12 @@ class Engine:
         if self.node != welcome.node:
             for subscription in self.inbox.subscriptions.values():
                 subscription.move()
-        before = self._version
         anew = self._join(welcome)
         self.inbox.resume(welcome.acknowledged, anew=anew, void_from=welcome.void_from)
         if anew:
             self._window.renumber(welcome.accepted)
-        # The node may know older values: of a replica, of the time before a power failure, or none after version 2.
-        older = anew or welcome.may_repeat or welcome.void_from or before != welcome.version
-        if self.parameters and older:
-            self._request(lambda request: self._parameters_frame(request, self.parameters), lambda _: None)
+        if anew or welcome.life != self._informed:
+            self._repeat_parameters(welcome.life)
         registrations: list[Registration] = [*self.advertisements.values(), *self.inbox.subscriptions.values()]
         for registration in registrations:
             self._request_registration(registration, anew=anew or registration.pending)
@@ -359,6 +358,17 @@ class Engine:
         self.parameters.update(values)
         # A repeated request has the latest values: it must not bring back older ones.
         self.request(lambda request: self._parameters_frame(request, values), answered)
+
+    def _repeat_parameters(self, life: str) -> None:
+        """State all values again in another life of a log, lest a power failure or another node had older values."""
+        self._informed = "" if self.parameters else life
+
+        def answered(error: Exception | None) -> None:
+            if error is None:
+                self._informed = life
+
+        if self.parameters:
+            self._request(lambda request: self._parameters_frame(request, self.parameters), answered)
 
     def _parameters_frame(self, request: int, names: Iterable[str]) -> f.SetParameters:
         values = Event({name: self.parameters[name] for name in names})

@@ -196,7 +196,8 @@ class LinkTable(dict[str, Link]):
         waiting = ((number, link.outbox[number]) for number in range(max(after, link.acknowledged) + 1, last + 1))
         if link.version == NEWEST:
             return list(waiting)
-        return [(n, what if isinstance(what, int) else wire.for_version(what, link.version)) for n, what in waiting]
+        version = link.version
+        return [(n, one if isinstance(one, int) else wire.for_version(one, version, neighbour)) for n, one in waiting]
 
     def acknowledge(self, neighbour: str, number: int) -> None:
         """Forget all messages up to a number, which the neighbour has on disk."""

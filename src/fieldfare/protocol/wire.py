@@ -89,14 +89,20 @@ def _without_unreadable(message: Message) -> Message:
     raise ValueError(f"{type(message).__name__} holds a filter that cannot be read")
 
 
-def for_version(data: bytes, version: int) -> bytes:
+def for_version(data: bytes, version: int, peer: str = "") -> bytes:
     """Return an encoded message for a peer of a version; instead of a kind that the version lacks, an empty update.
 
-    Numbers of messages leave nothing out, and an empty update changes nothing.
+    Numbers of messages leave nothing out, and an empty update changes nothing. Of an envelope to the peer the content
+    counts; nodes on the way pass any content on.
     """
-    if version >= versions.NEWEST or versions.has(version, _kind_of(data).name):
+    if version >= versions.NEWEST:
         return data
-    return NOTHING
+    kind = _kind_of(data).name
+    if kind == m.Envelope.__name__:
+        letter = _ENVELOPE.decode(data)
+        with suppress(msgspec.DecodeError):  # what nobody can read has no kind
+            kind = _kind_of(letter.content).name if letter.to == peer else kind
+    return data if versions.has(version, kind) else NOTHING
 
 
 def encode_forward(entry: JournalEntry) -> bytes:
@@ -197,6 +203,7 @@ _UNREADABLE: Final = Filter(EVERYTHING.boxes)
 """Stands for a filter that cannot be read; told from another filter only by `is`."""
 _ENCODER: Final = msgspec.msgpack.Encoder(enc_hook=to_wire)
 _DECODER: Final = msgspec.msgpack.Decoder(AnyMessage, dec_hook=from_wire)
+_ENVELOPE: Final = msgspec.msgpack.Decoder(m.Envelope)
 _kind_of: Final = msgspec.msgpack.Decoder(_Kind).decode
 NOTHING: Final = encode(m.FilterUpdate())
 """A message without effect."""

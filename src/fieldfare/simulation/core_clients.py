@@ -84,7 +84,7 @@ class DurableClient:
         """the connection that is used, or will be"""
         self.former: Line | None = None
         """a connection to the node before, which still delivers"""
-        self.node, self.identity, self.moves = "", "", 0
+        self.node, self.identity, self.moves, self.life = "", "", 0, ""
         self.lives: Lineage = ()
         self.replicas: tuple[str, ...] = ()
         self.may_repeat = 0
@@ -275,13 +275,18 @@ class DurableClient:
             self.seen = welcome.void_from - 1
         self.acknowledged = min(self.seen, welcome.acknowledged)
         unanswered = {request: one for request, one in self.changes.items() if isinstance(one, frozenset)}
-        forgetful = from_replica or welcome.void_from > 0  # the node may know older values
-        if forgetful:
-            self._state(0, self.values)
+        # The client library repeats values in each life of a log, and dynamic filters always. A program that begins
+        # anew does not, so rows must be enough as long as the disks keep them.
+        lost = self.network.forgot and welcome.life != self.life
+        forgetful = from_replica or welcome.void_from > 0 or lost
+        self.life = welcome.life
+        if forgetful and self.values:
+            self._requests += 1  # all of the values, until the answer
+            self.changes[self._requests] = unanswered[self._requests] = frozenset(self.values)
         for request, names in unanswered.items():
             self._state(request, names)
         for filter in self.filters.values():  # most of them in vain; a replica holder may not know all of them
-            if forgetful or not isinstance(filter, Dynamic):
+            if forgetful or self.network.forgot or not isinstance(filter, Dynamic):
                 self._send(ChangeFilter(0, filter))
         for request, message in self.changes.items():
             if not isinstance(message, frozenset):

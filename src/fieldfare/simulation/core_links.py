@@ -42,12 +42,12 @@ CHUNK = 3
 """messages in a frame; small, so that small runs have several frames"""
 
 
-def _unknown(frame: Any, version: int) -> str:
-    """Return the kind of a frame, a message inside, or the content of an envelope that a version lacks; or nothing."""
+def _unknown(frame: Any, to: str, version: int) -> str:
+    """Return the kind of a frame, a message inside, or the content of an envelope to a node that its version lacks."""
     insides: list[Any] = [frame]
     for data in frame.messages if isinstance(frame, Messages) else ():
         insides.append(wire.decode(data))
-        if isinstance(insides[-1], Envelope):
+        if isinstance(insides[-1], Envelope) and insides[-1].to == to:
             insides.append(handover.decode(insides[-1].content))
     return next((found for one in insides if (found := lacking(version, one))), "")
 
@@ -153,7 +153,7 @@ class LinkEnd:
 
     def _accept(self, frame: Any) -> Work:
         host, other = self.host, self.neighbour
-        if host.core.speaks < NEWEST and (kind := _unknown(frame, host.core.speaks)):
+        if host.core.speaks < NEWEST and (kind := _unknown(frame, host.name, host.core.speaks)):
             host.network.problem(f"{other} sends {kind} to {host.name}, which does not know it")
         match frame:
             case Messages(first=first, messages=messages):

@@ -73,6 +73,8 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
     logger.propagate = False
     try:
         _perform(plan, network, advertised=strategy.advertisements is not None)
+        clock_error = network.clock_error
+        _clear(network)
     finally:
         logger.removeHandler(errors)
         logger.propagate = propagate
@@ -82,7 +84,7 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         advertisements=strategy.advertisements is not None,
         order=strategy.order,
         tally=tally,
-        clock_error=network.clock_error,
+        clock_error=clock_error,
         type_of=channels.type_of if channels.homes else None,
     )
     found += shared(network.trace, key=plan.key)
@@ -107,10 +109,22 @@ def _perform(plan: p.Plan, network: CoreNetwork, *, advertised: bool) -> None:
         network.clock.run(network.clock.now + pause)
         act.perform(network)
     network.settle()
+
+
+def _clear(network: CoreNetwork) -> None:
+    """Let clients acknowledge and nodes maintain their disks, and look for what is left over.
+
+    Expired events wait for the next maintenance. If a clock is set back, an event is good again that was passed over
+    before as expired: the node keeps it, for the next connection, until the clock comes to the end once more.
+    """
+    if network.problems:
+        return
     for client in (*network.clients.values(), *network.members.values()):
         client.acknowledge()
-    for name in network.hosts.keys() - network.lost:
-        network.hosts[name].maintain()  # expired events wait for the next maintenance
+    for name in sorted(network.hosts.keys() - network.lost):
+        if network.clocks[name].error:
+            network.jump(name, network.clocks[name].error)
+        network.hosts[name].maintain()
     network.settle()
     if not network.lost and not network.problems and not network.forgot:
         network.problems.extend(leftovers(network))

@@ -176,7 +176,7 @@ def read(text: str) -> Plan:
     """Return the plan of a text, as printed for a failing run.
 
     >>> read("Plan(0, 'covering', (0,), (Step(0.1, Publish(0, (3,))),))").steps[0].act
-    Publish(client=0, events=(3,))
+    Publish(client=0, events=(3,), ttl=0.0)
     """
     acts = {name: kind for family in FAMILIES for name, kind in vars(family).items() if isinstance(kind, type)}
     plan: Plan = eval(text, {**acts, "Plan": Plan, "Step": Step, "Stage": Stage})  # noqa: S307 - the text is ours

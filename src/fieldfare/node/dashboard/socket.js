@@ -6,6 +6,9 @@ import { parse } from "./json.js";
 const CREDIT = 400;
 const PAUSES = [500, 1000, 2000, 5000, 10000];
 
+/** The version that both sides speak: 3 for "fieldfare.v3.json". */
+const versionOf = (socket) => Number(socket.protocol.match(/\d+/)[0]);
+
 export class Listener {
   /** `heard` gets deliveries, some at a time; `told` a state (off, connecting, live, refused, lost) and why. */
   constructor(heard, told) {
@@ -36,7 +39,7 @@ export class Listener {
     this._socket = socket;
     this._welcome = false;
     this._reason = "";
-    socket.onopen = () => this._say({ is: "Hello", version: 2, credit: CREDIT, token: token.get() });
+    socket.onopen = () => this._say({ is: "Hello", version: versionOf(socket), credit: CREDIT, token: token.get() });
     socket.onmessage = ({ data }) => socket === this._socket && this._take(parse(data));
     socket.onclose = () => socket === this._socket && this._lost();
   }
