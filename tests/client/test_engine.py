@@ -64,6 +64,22 @@ def test_events_are_safe_when_the_node_has_accepted_them() -> None:
     assert (str(outcomes[1]), client.unsafe) == ("too large", 0)
 
 
+def test_a_replica_holder_repeats_no_event_and_nothing_that_its_channel_has_passed() -> None:
+    def numbered(number: int, by: str, sequence: int, channel: int = 0) -> f.Delivery:
+        return f.Delivery(number, number, 1.0, "bob", msgspec.Raw(b"{}"), ("s",), by, sequence, channel)
+
+    client, reading = engine(), SubscriptionRegistration("s", "TRUE", None, keep=True)
+    client.inbox.add(reading)
+    client.begin(welcome(), 0.0)
+    client.receive(f.Deliveries([numbered(1, "b", 4), numbered(2, "b#bid", 7, 3)]))
+    client.disconnect()
+    client.begin(welcome(may_repeat=1006, moves=1), 0.0)
+    before = [numbered(1001, "b", 4), numbered(1002, "e#bid", 1, 2), numbered(1003, "b#bid", 7, 3)]
+    after = [numbered(1004, "b", 5), numbered(1005, "e#bid", 2, 4), numbered(1006, "e#ask", 3, 1)]
+    client.receive(f.Deliveries([*before, *after, numbered(1007, "c#bid", 1, 1)]))  # the last is not in doubt
+    assert [item.delivery.number for item in reading.clear()] == [1, 2, 1004, 1005, 1006, 1007]
+
+
 def test_unanswered_events_are_repeated_under_their_numbers() -> None:
     client, outcomes = engine(), list[object]()
     client.begin(welcome(), 0.0)

@@ -22,9 +22,13 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.protocol import messages as m
 from fieldfare.routing.strategies import STRATEGIES
+from fieldfare.simulation.actions.clients import Publish, Subscribe
+from fieldfare.simulation.actions.links import Cut
+from fieldfare.simulation.actions.nodes import Lose
 from fieldfare.simulation.checker import channel_order
 from fieldfare.simulation.checker.channel_checks import gaps, numbers
 from fieldfare.simulation.plans import Plan, draw
+from fieldfare.simulation.plans import Step as At
 from fieldfare.simulation.trace import Delivered, Published, Quiet, Record, Subscribed
 
 RED = Event({"type": "red", "x": 1})
@@ -41,6 +45,19 @@ def with_channels(seed: int, *strategies: str) -> Plan:
 def test_all_receivers_see_one_order(strategy: str) -> None:
     for seed in range(3):
         assert failure(with_channels(seed, strategy)) == ""
+
+
+def test_a_replica_holder_that_keeps_events_of_an_earlier_filter_does_not_break_the_order() -> None:
+    """The node had left out an event that the new filter does not want; the holder heard of the new filter later."""
+    steps = (
+        At(0.0, Subscribe(12, "one", 0)),
+        At(0.4, Cut(30)),
+        At(0.0, Publish(12, (12, 14, 7))),
+        At(0.0, Subscribe(12, "one", 6)),
+        At(0.0, Publish(20, (6, 0))),
+        At(0.0, Lose(27, 27)),
+    )
+    assert failure(Plan(1000352, "simple", (0, 1), steps, replicas=1, members=2, homes=(1,))) == ""
 
 
 @pytest.mark.long

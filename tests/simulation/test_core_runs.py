@@ -256,6 +256,20 @@ def test_a_repeated_request_for_a_session_has_a_ticket_of_its_own() -> None:
         assert failure(Plan(seed, "covering+ads", (0,), steps, replicas=1, apart=True)) == ""
 
 
+def test_a_replica_holder_hears_of_a_publication_whose_node_was_killed_before_it_could_tell() -> None:
+    """The entry was in the log, the report for the holder was not; after a take-over the event counted as new."""
+    steps = (
+        At(0.0, Subscribe(32, "two", 0)),
+        At(0.0, Move(4, 38)),
+        At(0.0, Kill(38, 0, Stage.ENTRIES, 1, 0.5)),
+        At(0.0, Publish(4, (1,))),
+        At(0.4, Kill(38, kept=1, seconds=0.5)),
+        At(0.0, Detach(4)),
+        At(0.0, Lose(38, 21)),
+    )
+    assert failure(Plan(1004265, "simple", (2, 0), steps, replicas=1)) == ""
+
+
 def test_filters_of_one_text_are_told_apart_on_disk() -> None:
     """Simple routing: a client moves, so that a filter comes under a new name before the old name goes."""
     steps = (

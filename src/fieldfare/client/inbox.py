@@ -13,6 +13,7 @@ from typing import Final
 from fieldfare.client.acknowledgements import Allowance, Outstanding, SeparateOutstanding
 from fieldfare.client.registrations import REPLIES, Item, SubscriptionRegistration
 from fieldfare.protocol import frames as f
+from fieldfare.protocol.channels import type_of
 
 MAX_PUBLISHERS: Final = 100_000
 """publishers whose last event is remembered, to detect duplicates"""
@@ -42,8 +43,9 @@ class Inbox:
         """deliveries of subscriptions that the program has not entered, by subscription id"""
         self._ended: set[str] = set()
         """ids of subscriptions that have ended"""
-        self._last_sequences: dict[tuple[str, str], int] = {}
-        """the last event of each publisher, for nodes that send the sequence; the publisher heard longest ago first"""
+        self._last_numbers: dict[tuple[str, str], int] = {}
+        """the last event of each publisher and of each channel, for nodes that send the sequence; the publisher heard
+        longest ago first"""
 
     def credit(self) -> int:
         """Return the credit for a new connection."""
@@ -139,15 +141,25 @@ class Inbox:
             )
 
     def _is_repeated(self, delivery: f.Delivery) -> bool:
-        """Tell whether an earlier node, failed since, has delivered the same event."""
+        """Tell whether an earlier node, failed since, has delivered the event, or a later one of its channel.
+
+        Before a later event of the channel, the earlier node has delivered whatever was due. The replica holder may
+        have more: it hears of a change of filters later.
+        """
         if not delivery.sequence:
             return False
-        publisher = delivery.publisher, delivery.by
-        last = self._last_sequences.pop(publisher, -1)
-        self._last_sequences[publisher] = max(last, delivery.sequence)  # at the end: heard most recently
-        if len(self._last_sequences) > MAX_PUBLISHERS:
-            del self._last_sequences[next(iter(self._last_sequences))]
-        return delivery.number <= self.may_repeat and delivery.sequence <= last
+        passed = self._note((delivery.publisher, delivery.by), delivery.sequence)
+        if delivery.channel_number:
+            passed |= self._note(("", type_of(delivery.by)), delivery.channel_number)
+        return passed and delivery.number <= self.may_repeat
+
+    def _note(self, origin: tuple[str, str], number: int) -> bool:
+        """Note the last event of a publisher or a channel; tell whether the number was reached before."""
+        last = self._last_numbers.pop(origin, -1)
+        self._last_numbers[origin] = max(last, number)  # at the end: heard most recently
+        if len(self._last_numbers) > MAX_PUBLISHERS:
+            del self._last_numbers[next(iter(self._last_numbers))]
+        return number <= last
 
     def acknowledge(self, item: Item) -> None:
         """Note the acknowledgement of a subscription for a delivery."""

@@ -202,6 +202,7 @@ def _restore_origin(core: Core, entry: JournalEntry, details: EntryDetails) -> N
     # A neighbour may name any publisher, so only an event that was published here counts.
     if publisher is not None and publisher.identity == identity_of(details.by) and details.via == LOCAL:
         publisher.sequence = max(publisher.sequence, sequence)
+        core.replicas.published(entry.publisher)  # a kill may have come between the entry and the report
     link = core.links.get(details.via)
     if link is not None and entry.position > max(link.born, link.renumbered_at):
         if details.after <= link.last_change:

@@ -1,7 +1,7 @@
 """`DurableClient`: a client with a session, which repeats unaccepted events and follows the session from node to node.
 
 The rules are the rules of `client.engine`: a delivery counts once by number, and once by event after a take-over of the
-session by a replica holder.
+session by a replica holder, which may also repeat nothing that a channel has passed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.channels import identity_of
+from fieldfare.protocol.channels import identity_of, type_of
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.core_connections import (
@@ -340,15 +340,21 @@ class DurableClient:
             about = one.publisher, sequence, _event(one.event), ids, one.channel_number
             network.record(records.Delivered, node, self.name, *about)
 
+    def _note(self, origin: tuple[str, str], number: int) -> bool:
+        last = self._last.get(origin, -1)
+        self._last[origin] = max(last, number)
+        return number <= last
+
     def _deliver(self, items: Any, node: str) -> None:
         for one in items:
             if one.number <= self.seen:
                 continue
             self.seen = one.number
             if one.identified:
-                last = self._last.get((one.publisher, one.by), -1)
-                self._last[one.publisher, one.by] = max(last, one.sequence)
-                if one.number <= self.may_repeat and one.sequence <= last:
+                passed = self._note((one.publisher, one.by), one.sequence)
+                if one.channel_number:
+                    passed |= self._note(("", type_of(one.by)), one.channel_number)
+                if passed and one.number <= self.may_repeat:
                     continue
             self._record(one, node)
         if self.lag:
