@@ -37,7 +37,7 @@ FENCE = re.compile(
 COMMAND = re.compile(r"^\$ (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n?(?P<output>(?:(?!\$ )[^\n]*\n?)*)", re.MULTILINE)
 EXIT = re.compile(r"# exit (\d+)\s*$")
 TITLE = re.compile(r'title="([^"/]+)"')
-STARTS_A_NODE = re.compile(r"^ *\$ fieldfare up\b[^\n]*&$", re.MULTILINE)
+STARTS_A_NODE = re.compile(r"^ *\$ (?:\w+=\S+ )*fieldfare up\b[^\n]*&$", re.MULTILINE)
 PORT = re.compile(r"\b740\d\b")
 CHEAP_SPARK = {
     "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",

@@ -76,8 +76,12 @@ class Interests:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._task = None
-        if not task.cancelled() and task.exception() is not None:
+        if task.cancelled():
+            return
+        if task.exception() is not None:
             logger.error("the interest could not be worked out", exc_info=task.exception())
+        else:
+            self._check()  # for a change since the task's last look
 
     async def _follow(self) -> None:
         loop, pause = asyncio.get_running_loop(), MOMENT
