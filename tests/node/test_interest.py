@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.node.talking import settings, talking
+from tests.node.talking import settings, talking, until
 
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
@@ -15,6 +15,7 @@ from fieldfare.node import interest as module
 from fieldfare.node.interest import Roots, View, inside
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
+from fieldfare.protocol import messages as m
 
 SOME = [parse(text) for text in ("x > 1", "x > 2", "x > 3", "x = 4", "x = 4 AND y = 1", "y = 1", "y > 0", "z = 1")]
 sets = st.sets(st.sampled_from(SOME))
@@ -92,5 +93,25 @@ def test_a_subscription_is_not_dearer_because_somebody_asked(monkeypatch: pytest
             while sorted((await bob.hear(f.Interest)).filters) != sorted(f"x = {one}" for one in last):
                 pass
         assert max(most) <= 0  # no more is compared than has changed
+
+    asyncio.run(test())
+
+
+def test_a_change_in_the_moment_in_which_the_last_one_is_told_is_told_too() -> None:
+    async def test() -> None:
+        async with running(settings()) as a, talking(a, "s"):
+            told: list[list[str]] = []
+
+            def change() -> None:
+                a.node.core.sessions.change_filters(m.Subscribe("one", parse("x > 1")), "s", a.node.steady())
+                a.interests._check()  # as after the step
+
+            def tell(texts: list[str]) -> None:
+                told.append(texts)
+                if len(told) == 1:  # this runs after the task that tells, and before the node hears of its end
+                    asyncio.get_running_loop().call_soon(change)
+
+            a.interests.watch("watcher", tell)
+            await until(lambda: told == [[], ["x > 1"]])
 
     asyncio.run(test())
