@@ -133,6 +133,22 @@ class Event(Mapping[str, Value]):
         return _rebuild, (self._tree, self.valid)
 
 
+def checked_event(fields: dict[str, Value], encoded: bytes) -> Event:
+    """Return an event of fields without nesting which a decoder has checked, with the bytes that came."""
+    event = _new(Event)
+    _set_tree(event, fields)
+    _set_fields(event, fields)
+    _set_valid(event, None)
+    _set_encoded(event, encoded)
+    return event
+
+
+_new = object.__new__
+_set_tree, _set_fields, _set_valid, _set_encoded = (
+    vars(Event)[name].__set__ for name in ("_tree", "_fields", "valid", "_encoded")
+)
+
+
 def _rebuild(tree: dict[str, Value], valid: Interval | None) -> Event:
     return Event(tree, valid=valid, limits=_NO_LIMITS)
 

@@ -9,14 +9,15 @@ to check; all other data (with a number in a longer form than needed, say) goes 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 from msgspec.msgpack import Ext
 
-from fieldfare.events.event import Event
+from fieldfare.events.event import Event, checked_event
 from fieldfare.events.json import VALID, refuse_reserved
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
 from fieldfare.events.values import Interval, Kind, Value
@@ -30,7 +31,12 @@ def decode(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Event:
     if len(data) > limits.bytes:
         raise EventError("", f"{len(data)} bytes, more than the limit of {limits.bytes}")
     try:
-        tree = _unwrap(_read(data), "")
+        tree = _read(data)
+        if _is_plain(tree, data, limits):
+            return checked_event(tree, data)
+        if _write(tree) != data:
+            _check(data)
+        tree = _unwrap(tree, "")
     except RecursionError:
         raise EventError("", f"nested deeper than the limit of {limits.depth}") from None
     if not isinstance(tree, dict):
@@ -64,6 +70,26 @@ _write: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
 _decode: Final[Callable[[bytes], object]] = msgspec.msgpack.Decoder().decode
 _decode_ends: Final = msgspec.msgpack.Decoder(tuple[Any, Any, str]).decode
 _NATIVE: Final = frozenset({str, int, float, bool, type(None), bytes, datetime})
+_STRINGS: Final = frozenset({str})
+_FIX_MAP: Final = 0x80
+"""First byte of a map without members; the next fifteen are those of maps with one to fifteen members."""
+_beyond_int64: Final = re.compile(rb"\xcf[\x80-\xff]", re.DOTALL).search
+"""Finds bytes that may be an integer beyond 64 bits with a sign."""
+
+
+def _is_plain(tree: Any, data: bytes, limits: Limits) -> TypeGuard[dict[str, Any]]:
+    """Tell whether a decoded map has no nesting and nothing to refuse, as most events."""
+    return (
+        type(tree) is dict
+        and _NATIVE.issuperset(map(type, tree.values()))
+        and _STRINGS.issuperset(map(type, tree))
+        and (len(tree) == data[0] - _FIX_MAP or len(tree) == _head(data, 0)[1])  # no field is named twice
+        and len(data) <= limits.string
+        and len(tree) <= limits.fields
+        and limits.depth > 0
+        and VALID not in tree
+        and not _beyond_int64(data)
+    )
 
 
 def _wrap(value: Value) -> object:
@@ -103,13 +129,10 @@ def _interval(ext: Ext, path: str) -> Interval:
 
 def _read(data: bytes) -> object:
     try:
-        tree = _decode(data)
+        return _decode(data)
     except ValueError as error:
         _check(data)  # names the field, if there is one
         raise EventError("", f"not MessagePack: {error}") from None
-    if _write(tree) != data:
-        _check(data)
-    return tree
 
 
 def _check(data: bytes) -> None:
