@@ -25,6 +25,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from fieldfare.core import recovery
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channels import Channels
@@ -45,7 +47,7 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.event_options import options_of
+from fieldfare.protocol.event_options import has_options, options_of
 from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
@@ -307,7 +309,7 @@ class Core:
             begin = one.number or known + 1
             last = begin + len(one.events) - 1
             origin = Origin(first=max(begin, known + 1), last=last)
-            by, here, options = session.identity, self.broker.name, options_of(one)
+            by, here, options = session.identity, self.broker.name, options_of(one) if has_options(one) else {}
             accepted += [
                 (m.Forward(event, one.session, number, by, here, **options), origin)
                 for number, event in enumerate(one.events, begin)
@@ -350,10 +352,11 @@ class Core:
                 self.replicas.delivered(name, self.sessions[name].count, _id(forward))
             out = [(neighbour, self.links.enqueue(neighbour, self.position)) for neighbour in neighbours]
             number, after, first, last, numbered = accepted[place][1]
-            more: dict[str, Any] = {"first": first, "last": last, **options_of(forward)}
+            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, first=first, last=last)
+            if has_options(forward):
+                details = replace(details, **options_of(forward))
             if numbered:
-                more["channel_number"] = self.channels.next_number(forward.by)
-            details = EntryDetails(forward.by, forward.source, via, number, after, to, out, **more)
+                details = replace(details, channel_number=self.channels.next_number(forward.by))
             self._log(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
 
     def append_entry(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> int:

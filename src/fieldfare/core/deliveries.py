@@ -9,9 +9,9 @@ import msgspec
 
 from fieldfare.core import losses
 from fieldfare.core.handover_table import HandoverInput
-from fieldfare.core.state import Pending, RequestRefused, Session, oldest_pending, pending_event, pending_numbers
+from fieldfare.core.state import NEVER, Pending, RequestRefused, Session, oldest_pending, pending_numbers
 from fieldfare.core.state_rows import pending_row
-from fieldfare.protocol.journal import Receiver, Row
+from fieldfare.protocol.journal import Receiver, Row, replacement_key
 from fieldfare.protocol.lineage import extend
 from fieldfare.protocol.messages import Forward
 from fieldfare.routing.clients import Recipients
@@ -41,11 +41,11 @@ class Deliveries:
         """
         sessions, most = self._core.sessions, min(self._core.limit, self._core.queue)
         receivers: list[Receiver] = []
-        pending = pending_event(position, (), event.publisher, event)
-        key, expires = pending.replaces, pending.expires
+        key, expires = replacement_key(event.publisher, event.replaces), event.expires or NEVER
+        pending: Pending | None = None
         for name, ids in recipients.items():
-            if ids is not pending.subscriptions:  # equal ids are one object
-                pending = Pending(position, ids, expires, replaces=key)
+            if pending is None or ids is not pending.subscriptions:  # equal ids are one object
+                pending = Pending(position, ids, expires, False, False, key)
             session = sessions[name]
             waiting = session.pending
             session.count = number = session.count + 1

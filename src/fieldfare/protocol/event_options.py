@@ -9,7 +9,8 @@ journal entry and of a handover gets a field of the same name at its end, and th
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Protocol
+from operator import attrgetter
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -25,6 +26,19 @@ class EventOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Tag by which brokers on the way route without looking at the event; see `routing.prefix`."""
     channel_number: int = 0
     """Number of the event in the channel of its type, from the channel's home; 0: none, or none yet."""
+
+
+def has_options(record: EventOptions) -> bool:
+    """Tell whether an option of a record is set; most events have none, and need no copy of the options.
+
+    >>> has_options(EventOptions()), has_options(EventOptions(replaces="state"))
+    (False, True)
+    """
+    return _values_of(record) != _DEFAULTS
+
+
+_values_of: Final = attrgetter(*EventOptions.__struct_fields__)
+_DEFAULTS: Final = _values_of(EventOptions())
 
 
 class WithOptions(Protocol):
