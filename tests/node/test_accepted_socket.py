@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
@@ -30,9 +31,12 @@ class Listening:
         """how many messages there were before the end"""
         self.done = asyncio.Event()
 
-    def receive(self, message: bytes | str) -> Coroutine[Any, Any, None] | None:
-        self.got.append(message)
-        return self._work() if message == b"work" else None
+    def receive(self, messages: deque[bytes | str]) -> Coroutine[Any, Any, None] | None:
+        while messages:
+            self.got.append(messages.popleft())
+            if self.got[-1] == b"work":
+                return self._work()
+        return None
 
     async def _work(self) -> None:
         await self.done.wait()

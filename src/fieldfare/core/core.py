@@ -321,6 +321,11 @@ class Core:
         self.channels.publish(accepted, now)
         return answers
 
+    @property
+    def judges_events(self) -> bool:
+        """Tell whether events may be refused for their content, and with them their whole publication."""
+        return bool(self.channels.map.homes) or self.broker.strategy.advertisements is not None
+
     def _refusal_of(self, one: Publication) -> RequestRefused | None:
         try:
             self.sessions.check_identity(one.session, one.identity)

@@ -23,7 +23,7 @@ from fieldfare.filters.constraint import Mode
 from fieldfare.filters.diagnosis import BranchReport, diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.ids import GONE, IdTable, arrow_ids
-from fieldfare.matching.match.batch_rows import fields_by_row, plain_batch
+from fieldfare.matching.match.batch_rows import MANY, batch_of, fields_by_row
 from fieldfare.matching.match.json_reader import JsonReader
 from fieldfare.matching.match.lookup import CHUNK, Pairs, Reader
 from fieldfare.matching.matcher import Id, Matcher, as_filter
@@ -255,30 +255,31 @@ class Index(Matcher[Id], Generic[Id]):
         return found
 
     def match_many(self, events: Sequence[Event], mode: Mode = "overlaps") -> list[list[Id]]:
-        """Return the result of `match` for each of several events; plain events are matched as a batch."""
-        if self._store.few is not None:
+        """Return the result of `match` for each of several events; many events are matched as a batch."""
+        if self._store.few is not None or len(events) < MANY:
             return super().match_many(events, mode)
-        plain, batch = plain_batch(events)
-        if batch is None:
-            return super().match_many(events, mode)
-        found: list[list[Id]] = [[] for _ in events]
-        for row, id in self._match_rows(batch, mode):
-            found[plain[row]].append(id)
-        for number in set(range(len(events))).difference(plain):
-            found[number] = self.match(events[number], mode)
-        return found
+        while True:
+            version = self._store.looked_at.version()
+            batch, odd = batch_of(events, self._store.looked_at.paths())
+            found = self._by_row(batch, mode) if len(odd) < len(events) else [[] for _ in events]
+            for row in odd:
+                found[row] = self.match(events[row], mode)
+            if version == self._store.looked_at.version():  # else filters look at other fields by now
+                return found
 
-    def _match_rows(self, batch: Any, mode: Mode) -> Iterator[tuple[int, Id]]:
-        """Yield (row, id) pairs of a batch, by row."""
+    def _by_row(self, batch: Any, mode: Mode) -> list[list[Id]]:
+        """Return the ids that each row of a batch matches."""
+        found, ids = list[list[Id]](), self._ids.by_number
         for start in range(0, batch.num_rows, CHUNK):
-            changes = self._changes
-            rows, numbers = self._match_part(batch.slice(start, CHUNK), mode)
-            ids = self._ids.by_number
-            pairs = zip((rows + start).tolist(), [ids[number] for number in numbers.tolist()], strict=True)
+            part, changes, begin = batch.slice(start, CHUNK), self._changes, 0
+            rows, numbers = self._match_part(part, mode)
+            names = [ids[number] for number in numbers.tolist()]
+            for end in np.searchsorted(rows, np.arange(part.num_rows), "right").tolist():
+                found.append(names[begin:end])
+                begin = end
             if changes & 1 or changes != self._changes:  # as in `match`
-                yield from ((row, id) for row, id in dict.fromkeys(pairs) if id is not GONE)
-            else:
-                yield from pairs
+                found[start:] = [[id for id in dict.fromkeys(some) if id is not GONE] for some in found[start:]]
+        return found
 
     def _match_part(self, part: Any, mode: Mode) -> tuple[Ints, Ints]:
         """Return (row, number) pairs of a few thousand rows, sorted by row."""

@@ -1,8 +1,8 @@
 """`AcceptedSocket`: a WebSocket of a client or neighbour after the handshake, directly on its transport.
 
 The handshake is HTTP, and goes the way of all requests: `listener`, uvicorn, the checks of origins. Messages go another
-way: a message reaches the `Listener` within the call of the event loop that has read the bytes, without a task, a queue
-or a future.
+way: all messages of a read reach the `Listener` together, within the call of the event loop that has read the bytes,
+without a task or a future.
 
 The resources of a stranger are bounded (see `listener`): the rest of a message must come in time, sent bytes must be
 read in time, pings must be answered, and a socket is not read while the listener is busy.
@@ -131,14 +131,18 @@ class AcceptedSocket(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Hand over complete messages, and answer control frames."""
-        reader = self._frames
+        reader, messages = self._frames, self._messages
         for opcode, payload in reader.feed(data):
+            if self._is_closing and opcode < Opcode.CLOSE:
+                continue
             if opcode is Opcode.BINARY:
-                self._receive(payload)
+                messages.append(payload)
             elif opcode is Opcode.TEXT:
-                self._receive_text(payload)
+                self._add_text(payload)
             else:
                 self._control(opcode, payload)
+        if messages:
+            self._tell()
         if reader.fault is not None:
             self._fail(*reader.fault)
         elif not self._is_closing and (self._messages or self._work or reader.is_inside or self._unfinished.runs):
@@ -171,20 +175,19 @@ class AcceptedSocket(asyncio.Protocol):
 
     # Messages
 
-    def _receive(self, message: bytes | str) -> None:
-        if self._is_closing:
-            return
-        if self._listener is None or self._work is not None or self._messages:
-            self._messages.append(message)
-            self._news.set()
-        else:
-            self._begin(self._listener.receive(message))
-
-    def _receive_text(self, payload: bytes) -> None:
+    def _add_text(self, payload: bytes) -> None:
         try:
-            self._receive(payload.decode())
+            self._messages.append(payload.decode())
         except UnicodeDecodeError:
+            self._tell()
             self._fail(1007, "a text is UTF-8")
+
+    def _tell(self) -> None:
+        """Give messages to the listener, unless there is none yet or earlier messages are still in work."""
+        if self._listener is None:
+            self._news.set()
+        elif self._work is None and not self._is_closing:
+            self._hand_over()
 
     def _begin(self, work: Coroutine[Any, Any, None] | None) -> None:
         if work is not None:
@@ -201,7 +204,7 @@ class AcceptedSocket(asyncio.Protocol):
         """Give waiting messages to the listener, until it has work to do; the end comes last."""
         assert self._listener is not None
         while self._messages and self._work is None:
-            self._begin(self._listener.receive(self._messages.popleft()))
+            self._begin(self._listener.receive(self._messages))
         if not self._is_closing:
             self._read_or_pause()
         elif self._work is None:

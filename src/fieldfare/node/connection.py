@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -181,18 +182,22 @@ class ClientConnection:
 
     # The listener of the socket
 
-    def receive(self, message: bytes | str) -> Coroutine[Any, Any, None] | None:
-        """Handle a frame at once, unless the node or the client is behind with earlier ones."""
-        counters = self._node.counters
-        counters.frames_in += 1
-        counters.bytes_in += len(message)
-        if self._sender.is_behind:
-            return self._receive_later(message)
+    def receive(self, messages: deque[bytes | str]) -> Coroutine[Any, Any, None] | None:
+        """Handle frames at once, unless the node or the client is behind with earlier ones."""
+        counters, sender = self._node.counters, self._sender
         try:
-            return self._handle(message)
+            while messages:
+                message = messages.popleft()
+                counters.frames_in += 1
+                counters.bytes_in += len(message)
+                work = self._receive_later(message) if sender.is_behind else self._handle(message)
+                if work is not None:
+                    return work
         except Exception as error:  # noqa: BLE001 - `serve` raises it
-            self._sender.fail(error)
-            return None
+            sender.fail(error)
+        finally:
+            self._requests.flush()
+        return None
 
     def resume(self) -> None:
         """Send due frames: the client has read enough of the earlier ones."""
@@ -205,7 +210,9 @@ class ClientConnection:
 
     async def _receive_later(self, message: bytes | str) -> None:
         await self._sender.caught_up()
-        await self._finish(self._handle(message))
+        work = self._handle(message)
+        self._requests.flush()
+        await self._finish(work)
 
     async def _finish(self, work: Coroutine[Any, Any, None] | None) -> None:
         """Do the rest of a request."""

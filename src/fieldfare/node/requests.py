@@ -5,7 +5,7 @@ A request is never awaited: the client may send many before the first answer, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +19,7 @@ from fieldfare.events.limits import EventError
 from fieldfare.node import parameters, replay, security
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
+from fieldfare.node.open_publication import OpenPublication
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.security.filter_admission import admitted, filling, permitted
 from fieldfare.protocol import frames as f
@@ -66,14 +67,20 @@ class Requests:
         self._reply = reply
         self._accepted = accepted
         self._stopped = stopped
+        self._open: OpenPublication | None = None
 
     def begin(self, frame: f.FromClient) -> Coroutine[Any, Any, None] | None:
-        """Begin the input of a frame; a returned coroutine does the rest. `Credit` is no request."""
+        """Begin the input of a frame; a returned coroutine does the rest. `Credit` is no request.
+
+        Events may wait for the next `flush`, so that those of several frames become a single input.
+        """
+        if isinstance(frame, f.Publish):
+            if not self._node.has_capacity:
+                return self._publish_later(frame)
+            self._publish(frame)
+            return None
+        self.flush()
         match frame:
-            case f.Publish():
-                if not self._node.has_capacity:
-                    return self._publish_later(frame)
-                self._publish(frame)
             case f.Acknowledge(numbers=numbers) if self._member:
                 what = AcknowledgeByMember(self._name, self._member, numbers, self._identity)
                 self._submit(what, 0, silent=True)
@@ -135,20 +142,33 @@ class Requests:
     # Events
 
     async def _publish_later(self, frame: f.Publish) -> None:
+        self.flush()
         await self._node.wait_for_capacity()
         self._publish(frame)
+        self.flush()
 
     def _publish(self, frame: f.Publish) -> None:
-        node, number = self._node, frame.number
+        """Add the events of a frame to those that wait for the next `flush`."""
         try:
             events = self._events_of(frame)
         except ValueError as error:
-            self.refuse(error, 0, number)
+            self.refuse(error, 0, frame.number)
             return
+        if self._open is not None and not self._open.take(frame, events):
+            self.flush()
+        if self._open is None:
+            self._open = OpenPublication(frame, events, alone=self._node.core.judges_events)
+
+    def flush(self) -> None:
+        """Give the events that wait to the core, if there are any."""
+        if self._open is None:
+            return
+        node, (frame, numbers, events) = self._node, self._open.closed()
+        self._open = None
         expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
         name, identity = self._of(frame)
-        what = Publication(name, number, events, identity, expires=expires, replaces=frame.replaces)
-        node.submit_then(what, partial(self._published, number))
+        what = Publication(name, frame.number, events, identity, expires=expires, replaces=frame.replaces)
+        node.submit_then(what, partial(self._published, numbers))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:
         """Return the events of a frame; ValueError if an event or the frame is refused."""
@@ -177,9 +197,10 @@ class Requests:
             raise RequestRefused("a time to live is more than 0 seconds")
         return events
 
-    def _published(self, number: int, answer: int | Exception) -> None:
+    def _published(self, numbers: Sequence[int], answer: int | Exception) -> None:
         if isinstance(answer, Exception):
-            self.refuse(answer, 0, number)
+            for number in numbers:
+                self.refuse(answer, 0, number)
         else:
             self._accepted(answer)
 

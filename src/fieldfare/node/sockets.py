@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Coroutine
 from typing import Any, Protocol
 
@@ -22,8 +23,8 @@ class Socket(Protocol):
 class Listener(Protocol):
     """The owner of an accepted socket, called by the event loop itself: a task for each message would cost more."""
 
-    def receive(self, message: bytes | str) -> Coroutine[Any, Any, None] | None:
-        """Handle a message; later messages wait for the end of a returned coroutine, and so does the other side."""
+    def receive(self, messages: deque[bytes | str]) -> Coroutine[Any, Any, None] | None:
+        """Take messages from the left and handle them; a returned coroutine must end before more are handled."""
 
     def resume(self) -> None:
         """Go on to write after the other side has read."""

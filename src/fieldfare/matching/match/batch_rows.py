@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import methodcaller
 from typing import Any, Final
 
 import pyarrow as pa
+from msgspec import UNSET
 
 from fieldfare.events import arrow
 from fieldfare.events.event import Event, fields_of
 from fieldfare.events.limits import EventError
 from fieldfare.matching.match.batch_keys import is_text, without_views
+from fieldfare.matching.match.json_decoder import MOST_PATHS
+from fieldfare.matching.match.value_columns import column_of
 
-_MANY: Final = 32
+MANY: Final = 20
 """number of events from which a batch is faster than single matches"""
 _PLAIN: Final = frozenset({str, int, float, bool})
+_EMPTY: Final = Event()
 
 
-def plain_batch(events: Sequence[Event]) -> tuple[list[int], Any]:
-    """Return the places of the events that a record batch can hold as they are, and the batch.
+def batch_of(events: Sequence[Event], paths: Collection[str] | None) -> tuple[Any, set[int]]:
+    """Return events as a record batch, and the rows that the batch cannot hold; the batch is None if these are all.
 
-    An event of the batch has no nesting, and no null, which would be a missing field. The batch is None if there are
-    too few such events, or if a field has values of different kinds.
+    The batch has the fields at some paths, unless there are too many paths; None: all fields.
     """
-    plain = [
-        number
-        for number, event in enumerate(events)
-        if event.valid is None and len(event.tree) > 0 and _PLAIN.issuperset(map(type, event.tree.values()))
-    ]
+    if paths is None or len(paths) > MOST_PATHS:
+        return _whole_batch(events)
+    odd: set[int] = set()
+    fields = list(map(fields_of, events))
+    columns = [column_of(list(map(methodcaller("get", path, UNSET), fields)), odd) for path in paths]
+    if not columns:
+        return pa.record_batch([pa.nulls(len(events))], [""]), odd
+    return pa.RecordBatch.from_arrays(columns, names=list(paths)), odd
+
+
+def _whole_batch(events: Sequence[Event]) -> tuple[Any, set[int]]:
+    """Return events as a record batch with all fields, and the rows that the batch cannot hold.
+
+    An event of the batch has no nesting, and no null, which would be a missing field; other rows are empty.
+    """
+    odd = {
+        row
+        for row, event in enumerate(events)
+        if event.valid is not None or not event.tree or not _PLAIN.issuperset(map(type, event.tree.values()))
+    }
     try:
-        return plain, arrow.to_batch([events[number] for number in plain]) if len(plain) >= _MANY else None
-    except EventError:
-        return plain, None
+        return arrow.to_batch([_EMPTY if row in odd else event for row, event in enumerate(events)]), odd
+    except EventError:  # values of different kinds in a field
+        return None, set(range(len(events)))
 
 
 def fields_by_row(batch: Any, rows: Iterable[int]) -> Callable[[int], Mapping[str, object]]:

@@ -7,9 +7,7 @@ paths below are there if a value is no scalar; the event's own functions then ma
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -20,17 +18,13 @@ from msgspec import UNSET, UnsetType
 from fieldfare.events.event import Event
 from fieldfare.events.limits import DEFAULT_LIMITS
 from fieldfare.events.tags import as_timestamp, untag_fields
+from fieldfare.matching.match.value_columns import column_of
 
 TIMES: Final = ("time",)
 """the fields in which a string may be a timestamp, as in `fieldfare.events.json`"""
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 _OR_MISSING: Final = _SCALARS | {UnsetType}
-_COLUMNS: Final = {
-    str: pa.large_string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_(),
-    datetime: pa.timestamp("us", "UTC"),
-}  # fmt: skip
-_EXACT: Final = 2**53
-_MOST_PATHS: Final = 64
+MOST_PATHS: Final = 64
 """paths from which a struct takes longer than whole objects: each path costs something even if a text lacks it"""
 _MOST_CUTS: Final = 6
 """dots in a path that may be dots of names; the ways to read a path double with each"""
@@ -40,7 +34,7 @@ _UNWRITABLE: Final = re.compile('[\\x00-\\x1f"\\\\]')
 
 def decoders_of(paths: Collection[str], *, dotted: bool) -> Decoders:
     """Return decoders for texts without and with dots in names; no `dotted`, or too many dots in paths: None."""
-    if len(paths) > _MOST_PATHS:
+    if len(paths) > MOST_PATHS:
         return WideDecoder(paths), None
     few = all(path.count(".") <= _MOST_CUTS for path in paths)
     return Decoder(paths, dotted=False), Decoder(paths, dotted=True) if few and dotted else None
@@ -110,19 +104,7 @@ class Decoder:
             values = [_value(get, top) for top in tops]
         if path in TIMES:
             values = [(as_timestamp(value) or value) if type(value) is str else value for value in values]
-        kinds = _kinds(values)
-        if int in kinds and float in kinds:
-            values = [float(value) if type(value) is int and abs(value) <= _EXACT else value for value in values]
-            kinds = _kinds(values)
-        missing = kinds.pop(UnsetType, 0)
-        chosen = max((kind for kind in kinds if kind in _COLUMNS), key=kinds.__getitem__, default=None)
-        if len(kinds) > (chosen is not None):
-            odd.update(row for row, value in enumerate(values) if value is not UNSET and type(value) is not chosen)
-        if chosen is None:
-            return pa.nulls(len(values))
-        if missing or len(kinds) > 1:
-            values = [value if type(value) is chosen else None for value in values]
-        return pa.array(values, _COLUMNS[chosen])
+        return column_of(values, odd)
 
 
 class WideDecoder:
@@ -155,12 +137,6 @@ def _with_times(fields: dict[str, Any]) -> dict[str, Any]:
         if type(text := fields.get(path)) is str:
             fields[path] = as_timestamp(text) or text
     return fields
-
-
-def _kinds(values: Sequence[Any]) -> Counter[type]:
-    """Count the values of each type; a column of one type is the rule, and needs no counting."""
-    kinds = set(map(type, values))
-    return Counter(map(type, values)) if len(kinds) > 1 else Counter(kinds)
 
 
 def _value(get: Callable[[Any], Any], top: Any) -> Any:
