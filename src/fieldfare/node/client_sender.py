@@ -33,9 +33,6 @@ MOST_REPLIES: Final = 1000
 """Answers that may wait for a client to read them; beyond that, its requests wait."""
 MOST_CREDIT: Final = 1_000_000
 
-BUSY_PAUSE: Final = 0.004
-"""Seconds for which due frames wait for more while the node has more to do: a write costs as much as an event."""
-
 Taken = Sequence[tuple[int, Pending]]
 """Deliveries with their numbers."""
 
@@ -88,20 +85,16 @@ class ClientSender:
         self._reading: asyncio.Task[None] | None = None
         """Reads deliveries from the disk; later deliveries wait."""
         self._is_due = False
-        self._loop = asyncio.get_running_loop()
-        self.ended: asyncio.Future[None] = self._loop.create_future()
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the connection has ended; holds the exception that was the reason, if any."""
 
     # What is due
 
     def wake(self) -> None:
-        """Send all due frames at the end of this turn of the event loop, or a moment later if the node is busy."""
+        """Send all due frames at the end of this turn of the event loop, or a moment later: see `DueFrames`."""
         if not self._is_due:
             self._is_due = True
-            if self._node.is_busy:
-                self._loop.call_later(BUSY_PAUSE, self._send)
-            else:
-                self._loop.call_soon(self._send)
+            self._node.due.add(self._send)
 
     def reply(self, frame: Frame) -> None:
         """Send the answer to a request; answers keep the order of the requests."""
@@ -115,9 +108,11 @@ class ClientSender:
         self.wake()
 
     def add_credit(self, more: int) -> None:
-        """Let so many more deliveries be sent."""
+        """Let so many more deliveries be sent; none waits unless the credit was used up."""
+        was_used_up = self._credit <= 0
         self._credit = min(self._credit + max(more, 0), MOST_CREDIT)
-        self.wake()
+        if was_used_up:
+            self.wake()
 
     def close(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
         """End the connection as soon as possible; see `Closer`."""

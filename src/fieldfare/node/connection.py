@@ -162,6 +162,7 @@ class ClientConnection:
         if self._member:
             node.shared.leave(self._name, self._member)
         if node.ready:
+            node.acknowledgements.flush(self._name)
             await node.submit(self._detach)
 
     def _detach(self, core: Core, now: float) -> None:

@@ -50,6 +50,7 @@ class MemberSender(ClientSender):
         """Let so many more deliveries be given to the member."""
         self._node.core.members.grant(self._name, self._member, more)
         super().add_credit(more)
+        self.wake()
 
     def _take(self, limit: int) -> Taken:
         """Let all members have the waiting deliveries, and return the part of this member."""

@@ -23,8 +23,10 @@ from fieldfare.core.inputs import Input, Maintain, Tick
 from fieldfare.core.state import Publication
 from fieldfare.core.step import Step
 from fieldfare.node import startup
+from fieldfare.node.acknowledgements import Acknowledgements
 from fieldfare.node.config import Config
 from fieldfare.node.counters import Counters
+from fieldfare.node.due_frames import DueFrames
 from fieldfare.node.members import SharedSessions
 from fieldfare.node.security import security_of
 from fieldfare.node.storage.log import LogError
@@ -114,10 +116,12 @@ class Node:
         """By session: called when its connection must end."""
         self.address: Callable[[str], str] = lambda _: ""
         """Returns the address at which clients reach another node, by its name."""
+        self.acknowledgements = Acknowledgements(self.core.sessions, self.submit_then)
         self.shared = SharedSessions(self)
         """Connections of the members of shared sessions."""
         self._waiting: deque[Waiting] = deque()
         self._backlog = 0
+        self.due = DueFrames(lambda: self._backlog)
         self._work = asyncio.Event()
         self.failure: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Holds the exception that ended the node, if a step could not be written."""
@@ -164,11 +168,6 @@ class Node:
         future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         self.submit_then(publication, partial(_resolve, future))
         return future
-
-    @property
-    def is_busy(self) -> bool:
-        """Tell whether inputs wait for a step."""
-        return bool(self._waiting)
 
     @property
     def has_capacity(self) -> bool:

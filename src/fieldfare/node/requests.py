@@ -80,12 +80,11 @@ class Requests:
             self._publish(frame)
             return None
         self.flush()
+        if isinstance(frame, f.Acknowledge):
+            self._acknowledge(frame)
+            return None
+        self._node.acknowledgements.flush(self._name)
         match frame:
-            case f.Acknowledge(numbers=numbers) if self._member:
-                what = AcknowledgeByMember(self._name, self._member, numbers, self._identity)
-                self._submit(what, 0, silent=True)
-            case f.Acknowledge(number=number):
-                self._submit(Acknowledge(self._name, number, self._identity), 0, silent=True)
             case f.Subscribe(request=request):
                 return self._subscribe(frame, request)
             case f.SetParameters(request=request):
@@ -120,14 +119,26 @@ class Requests:
 
     # Inputs
 
-    def _submit(self, what: Input, request: int, *, silent: bool = False) -> None:
-        self._node.submit_then(what, partial(self._answer, request, silent))
+    def _submit(self, what: Input, request: int) -> None:
+        self._node.submit_then(what, partial(self._answer, request))
 
-    def _answer(self, request: int, silent: bool, answer: object) -> None:
+    def _answer(self, request: int, answer: object) -> None:
         if isinstance(answer, Exception):
             self.refuse(answer, request)
-        elif not silent:
+        else:
             self._reply(f.Done(request))
+
+    def _acknowledge(self, frame: f.Acknowledge) -> None:
+        if self._member:
+            what = AcknowledgeByMember(self._name, self._member, frame.numbers, self._identity)
+            self._node.submit_then(what, self._acknowledged)
+        else:
+            what_for_all = Acknowledge(self._name, frame.number, self._identity)
+            self._node.acknowledgements.add(what_for_all, self._acknowledged)
+
+    def _acknowledged(self, answer: object) -> None:
+        if isinstance(answer, Exception):
+            self.refuse(answer, 0)
 
     def _change(self, message: m.Message, request: int) -> None:
         name, identity = self._of(message)
@@ -168,6 +179,7 @@ class Requests:
         expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
         name, identity = self._of(frame)
         what = Publication(name, frame.number, events, identity, expires=expires, replaces=frame.replaces)
+        node.acknowledgements.flush(self._name)
         node.submit_then(what, partial(self._published, numbers))
 
     def _events_of(self, frame: f.Publish) -> list[Event]:
