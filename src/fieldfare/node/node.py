@@ -116,7 +116,7 @@ class Node:
         """By session: called when its connection must end."""
         self.address: Callable[[str], str] = lambda _: ""
         """Returns the address at which clients reach another node, by its name."""
-        self.acknowledgements = Acknowledgements(self.core.sessions, self.submit_then)
+        self.acknowledgements = Acknowledgements(self.core.sessions, self.core.limit, self.submit_then)
         self.shared = SharedSessions(self)
         """Connections of the members of shared sessions."""
         self._waiting: deque[Waiting] = deque()
