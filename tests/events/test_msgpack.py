@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+from datetime import UTC
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.msgpack import Ext
 from tests.events.strategies import events, same
@@ -30,6 +31,53 @@ def test_nothing_but_an_event_error_comes_out(event: Event, at: int, byte: int) 
         msgpack.decode(bytes(data))
     with contextlib.suppress(EventError):
         msgpack.decode(bytes(data[:at]))
+
+
+def outcome(data: bytes, limits: Limits, *, fully: bool) -> object:
+    """The event, or the error; `fully` leaves out the short way of events without nesting."""
+    with pytest.MonkeyPatch.context() as patch:
+        if fully:
+            patch.setattr(msgpack, "_is_plain", lambda *_: False)
+        try:
+            return msgpack.decode(data, limits=limits)
+        except EventError as error:
+            return str(error)
+
+
+small_limits = st.builds(
+    Limits, bytes=st.just(1 << 20), fields=st.integers(0, 6), depth=st.integers(0, 3), string=st.integers(0, 40)
+)
+flat_events = st.dictionaries(
+    st.text(max_size=4) | st.just("$valid"),
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary()
+    | st.datetimes(timezones=st.just(UTC)),
+    max_size=20,
+).map(msgspec.msgpack.encode)  # fmt: skip
+
+
+@given(
+    events.map(msgpack.encode) | flat_events,
+    st.none() | st.tuples(st.integers(0, 200), st.integers(0, 255)),
+    st.just(Limits()) | small_limits,
+)
+@example(b"\x82\xa1a\x01\xa1a\x02", None, Limits())
+@example(b"\xde\x00\x01\xa1a\x01", None, Limits())
+@example(b"\x81\xa1a\xcf\x80\x00\x00\x00\x00\x00\x00\x00", None, Limits())
+@example(b"\x81\x01\x01", None, Limits())
+@example(b"", None, Limits())
+def test_the_short_way_reads_and_refuses_as_the_full_reader(
+    data: bytes, change: tuple[int, int] | None, limits: Limits
+) -> None:
+    if change is not None and data:
+        at, byte = change[0] % len(data), change[1]
+        data = data[:at] + bytes([byte]) + data[at + 1 :]
+    short, full = outcome(data, limits, fully=False), outcome(data, limits, fully=True)
+    if isinstance(short, Event) and isinstance(full, Event):
+        assert same(short, full)
+        assert dict(short.fields).keys() == dict(full.fields).keys()
+        assert msgpack.encode(short) == msgpack.encode(full) == data
+    else:
+        assert short == full
 
 
 def test_forms_that_are_not_the_shortest_are_read() -> None:

@@ -288,7 +288,7 @@ class MatcherSuite(ABC):
 
     def test_many_events_at_once(self) -> None:
         """Plain ones are matched as a batch, if there are enough of them; others are not, and none is mixed up."""
-        plain = [{"a": number, "b": f"x{number % 3}", "c": number / 2} for number in range(12)]
+        plain = [{"a": number, "b": f"x{number % 3}", "c": number / 2} for number in range(MANY)]
 
         @few(20)
         @given(st.lists(filters(), max_size=6), st.lists(events(), max_size=4), st.booleans(), modes)
