@@ -129,9 +129,7 @@ class Deliveries:
         session.sent_before = max(session.sent_before, session.sent)
         session.sent = session.acknowledged
 
-    def next(
-        self, name: str, limit: int, now: float, device: Device | None = None
-    ) -> list[tuple[int, Pending]]:
+    def next(self, name: str, limit: int, now: float, device: Device | None = None) -> list[tuple[int, Pending]]:
         """Return the next unexpired deliveries to send to a session, or to a device of the session; at most `limit`."""
         session = self._core.sessions[name]
         place = session if device is None else device

@@ -195,9 +195,12 @@ class Devices:
 
     # Handover and replicas
 
-    def may_go(self, name: str, node: str) -> bool:
-        """Tell whether a session can go to a node: one of an older version would forget the devices."""
-        return not self.of(name) or self._core.version_of(node) >= SINCE
+    def may_go(self, name: str, node: str, *, offered: bool) -> bool:
+        """Tell whether a session can go to a node: with connected devices, only on the wish of an administrator.
+
+        A node of an older version would forget the devices.
+        """
+        return not self.of(name) or ((offered or not self.is_open(name)) and self._core.version_of(node) >= SINCE)
 
     def places(self, name: str) -> dict[str, DevicePlace]:
         """Return the places of all devices, for the target of a handover."""

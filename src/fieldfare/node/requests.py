@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
 from fieldfare.core.inputs import Acknowledge, ChangeFilters, ExpectMove, Input, Leave
-from fieldfare.core.member_inputs import AcknowledgeByMember
+from fieldfare.core.member_inputs import AcknowledgeByDevice, AcknowledgeByMember, RemoveDevice
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -40,6 +40,8 @@ class Client(NamedTuple):
     principal: Principal
     member: str = ""
     """Name of a member of a shared session, and of the session under which the member publishes."""
+    device: str = ""
+    """Name of the device that the member is."""
 
 
 class Requests:
@@ -60,7 +62,7 @@ class Requests:
         self._node = node
         self._interests = interests
         self._codec = codec
-        self._name, self._identity, self._principal, self._member = client
+        self._name, self._identity, self._principal, self._member, self._device = client
         fill = filling(self._principal, node.config.limits)
         self._parameters = parameters.Parameters(node, self._name, self._identity, fill)
         self._reply = reply
@@ -74,6 +76,8 @@ class Requests:
                 if not self._node.has_capacity:
                     return self._publish_later(frame)
                 self._publish(frame)
+            case f.Acknowledge(number=number) if self._device:
+                self._submit(AcknowledgeByDevice(self._name, self._device, number, self._identity), 0, silent=True)
             case f.Acknowledge(numbers=numbers) if self._member:
                 what = AcknowledgeByMember(self._name, self._member, numbers, self._identity)
                 self._submit(what, 0, silent=True)
@@ -93,6 +97,8 @@ class Requests:
                 self._watch_interest(request)
             case f.LeaveFor(request=request, node=node):
                 self._submit(ExpectMove(self._name, node, self._identity), request)
+            case f.Leave(request=request) if self._device:
+                self._submit(RemoveDevice(self._name, self._device, self._identity), request)
             case f.Leave(request=request):
                 self._submit(Leave(self._name, self._identity), request)
             case f.Hello():

@@ -89,9 +89,7 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         type_of=channels.type_of if channels.homes else None,
     )
     in_order = strategy.order in ("fifo", "causal") and not channels.homes
-    found = check_devices(
-        network.trace, check, advertisements=strategy.advertisements is not None, in_order=in_order
-    )
+    found = check_devices(network.trace, check, advertisements=strategy.advertisements is not None, in_order=in_order)
     found += shared(network.trace, key=plan.key)
     order = len(network.trace)
     found += [Violation("protocol", order, problem) for problem in network.problems]

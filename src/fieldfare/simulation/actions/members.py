@@ -93,8 +93,8 @@ class AddDevice(Act, frozen=True):
         """Add the device, unless no device of the beginning knows a node yet."""
         first = member_of(network, 0)
         if first is not None and first.node:
-            label = f"late{len(network.trace)}"
-            network.add_device(first.name, label, node_of(network, self.node), lag=first.lag, late=True, oldest=self.oldest)
+            label, node = f"late{len(network.trace)}", node_of(network, self.node)
+            network.add_device(first.name, label, node, lag=first.lag, late=True, oldest=self.oldest)
 
 
 class RemoveDevice(Act, frozen=True):

@@ -63,9 +63,7 @@ def _missing(trace: Trace, device: str, begin: int, known: list[str]) -> list[Vi
     if any(isinstance(record, DeviceRemoved) and record.member == device for record in trace):
         return []
     due = {
-        (one.client, one.sequence)
-        for one in trace
-        if isinstance(one, Published) and one.order > begin and not one.ttl
+        (one.client, one.sequence) for one in trace if isinstance(one, Published) and one.order > begin and not one.ttl
     }
     got: dict[str, set[tuple[str, int]]] = {}
     for record in trace:
