@@ -35,7 +35,7 @@ LONGEST_NAME: Final = 200
 
 
 class Device(msgspec.Struct):
-    """A device of a session, and its place in the queue."""
+    """How far one device of a session has come in the queue of events."""
 
     acknowledged: int
     """Number of the last acknowledged delivery."""
@@ -57,7 +57,7 @@ class Device(msgspec.Struct):
 
     @property
     def place(self) -> DevicePlace:
-        """The durable part."""
+        """What rows and other nodes keep of the device."""
         return DevicePlace(self.acknowledged, self.dropped, self.lost, self.warned)
 
 

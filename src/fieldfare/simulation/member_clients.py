@@ -48,7 +48,7 @@ class SessionMember(DurableClient):
 
 
 class MemberClient(SessionMember):
-    """A worker."""
+    """A member that takes turns with others, and acknowledges each delivery by itself."""
 
     def __init__(self, network: CoreNetwork, session: str, label: str, home: str, *, key: str, lag: float) -> None:
         super().__init__(network, session, label, home, lag=min(lag, LONGEST_LAG))
