@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,7 +39,11 @@ collect_ignore = list(ABSENT)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed of the run, unless one was given; workers of xdist get the seed of the run that started them."""
+    """Choose the seed of the run, unless one was given; workers of xdist get the seed of the run that started them.
+
+    A shell that starts the tests in the background lets them ignore Ctrl-C, and so would every command that they start.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.option.hypothesis_seed is None:
         given = getattr(config, "workerinput", {}).get("hypothesis_seed")
         config.option.hypothesis_seed = str(random.randrange(1 << 32)) if given is None else given

@@ -225,7 +225,7 @@ def test_the_demo_survives_any_event_and_a_second_one(tmp_path: Path, programs: 
             assert demo.poll() is None
         finally:
             demo.send_signal(signal.SIGINT)
-            demo.wait()
+            demo.wait(PATIENCE)
     lines = (tmp_path / "said").read_text().splitlines()
     assert all(name in lines[0] for name in NODES)
     got = {line.split()[0] for line in lines if "symbol=" in line}

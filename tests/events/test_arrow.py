@@ -186,9 +186,15 @@ def interval_column(**changes: object) -> pa.RecordBatch:
     ("batch", "message"),
     [
         (column([2**63], pa.uint64()), "field 'a': Integer value 9223372036854775808 not in range"),
-        (column([Decimal("0.1")]), "field 'a': the decimal 0.1 is no float exactly"),
+        (
+            column([Decimal("0.10000000000000000001")]),
+            "field 'a': the decimal 0.10000000000000000001 is no float exactly",
+        ),
         (column([Decimal(2**64 + 1)]), "field 'a': the decimal 18446744073709551617 is no float exactly"),
-        (column([{"b": [Decimal("0.1")]}]), "field 'a.b': the decimal 0.1 is no float exactly"),
+        (
+            column([{"b": [Decimal("0.10000000000000000001")]}]),
+            "field 'a.b': the decimal 0.10000000000000000001 is no float exactly",
+        ),
         (column([NOON], pa.timestamp("us")), "field 'a': the timestamps have no time zone"),
         (column([{"b": 0}], pa.struct([("b", pa.timestamp("us"))])), "field 'a.b': the timestamps have no time zone"),
         (column([2**62], pa.timestamp("us", "UTC")), "field 'a': a value cannot be read: "),

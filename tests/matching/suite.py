@@ -25,6 +25,7 @@ from fieldfare.events import Event, Interval
 from fieldfare.filters import EVERYTHING, NOTHING, Filter, FilterSyntaxError, parse
 from fieldfare.filters.constraint import Mode
 from fieldfare.matching import Matcher
+from fieldfare.matching.match.batch_rows import MANY
 
 FILTERS = {text: parse(text) for text in (*VECTORS, *RANGES)}
 CASES: list[tuple[str, Tree, Mode, bool]] = [

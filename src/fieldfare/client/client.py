@@ -41,6 +41,8 @@ def connect(
     shared: bool = False,
     member: str = "",
     key: str = "",
+    device: str = "",
+    oldest: bool = False,
     credit: int | None = None,
     quench: bool = False,
     json: bool = False,
@@ -62,6 +64,8 @@ def connect(
             another if the member goes without an acknowledgement. A member publishes as a client without a session.
         member: the name of the member; a second connection of the same name takes the place of the first.
         key: a field; events with the same value there go to the same member while one is not acknowledged.
+        device: be this device of the session: each device gets every event, and goes on where it was when it was away.
+        oldest: if the device is new, begin with the oldest event that waits for another device, not with the next one.
         credit: the number of events from the node before the client has to acknowledge some; 1000, and for a member 20.
         quench: do not send events without a matching subscription.
         json: use JSON frames, which are slower, but readable.
@@ -81,6 +85,8 @@ def connect(
             shared=shared,
             member=member,
             key=key,
+            device=device,
+            oldest=oldest,
             credit=credit,
             quench=quench,
             json=json,
@@ -170,7 +176,7 @@ class Client:
         await self._driver.leave_for(node)
 
     async def leave(self) -> None:
-        """End the session, with all subscriptions and waiting events, and disconnect."""
+        """End the session, with all subscriptions and waiting events, and disconnect; of several devices, only this."""
         await self._driver.end_session()
         await self.close()
 
@@ -276,7 +282,7 @@ class Client:
     async def request(self, event: object, *, timeout: float = 5.0) -> Event:
         """Publish an event and wait for another client's `reply`; TimeoutError after so many seconds."""
         self._driver.check()
-        if self._driver.engine.shared:
+        if self._driver.engine.shared or self._driver.engine.device:
             raise ValueError("a member of a shared session makes no requests: any member could get the reply")
         reply: asyncio.Future[Event] | None = None
         try:

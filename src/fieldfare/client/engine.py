@@ -56,10 +56,14 @@ class Engine:
         shared: bool = False,
         member: str = "",
         key: str = "",
+        device: str = "",
+        oldest: bool = False,
         on_dropped: DroppedHook = lambda count, reason: None,
     ) -> None:
         if (shared or member or key) and not (shared and session):
             raise ValueError("a member of a shared session needs its name: connect(..., session='a name', shared=True)")
+        if (device or oldest) and (shared or not (device and session)):
+            raise ValueError("a device has a name and a session: connect(..., session='anna', device='phone')")
         self.node = at
         """the name of the node that has the session"""
         self.session = session
@@ -75,7 +79,9 @@ class Engine:
         self.shared = shared
         """whether the client is a member of a session, and each event goes to one of the members"""
         self.inbox = Inbox(credit, durable=self.durable, shared=shared)
-        self._member, self._key = member, key
+        self.device = device
+        """the name of this device of the session, of which each device gets every event"""
+        self._member, self._key, self._oldest = member, key, oldest
         self.advertisements: dict[str, AdvertisementRegistration] = {}
         self.parameters: dict[str, object] = {}
         """values that the program has stated for the parameters of filters; None: forgotten"""
@@ -99,6 +105,11 @@ class Engine:
         self._replicas: tuple[str, ...] = ()
         self._moves = 0
         self._lives: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def is_member(self) -> bool:
+        """Whether the session and its subscriptions belong to several clients, workers or devices."""
+        return self.shared or bool(self.device)
 
     # Connections
 
@@ -129,6 +140,8 @@ class Engine:
             shared=self.shared,
             member=self._member,
             key=self._key,
+            device=self.device,
+            oldest=self._oldest,
         )
 
     def begin(self, welcome: f.Welcome, now: float) -> None:

@@ -112,7 +112,7 @@ async def _dial_one(
             raise ConnectionLost(welcome.reason) if welcome.retry else ConnectionRefused(welcome.reason)
         if not isinstance(welcome, f.Welcome):
             raise ConnectionRefused(f"{url} answered with {type(welcome).__name__} instead of Welcome")
-        if first.shared and not welcome.shared:
+        if (first.shared and not welcome.shared) or first.device != welcome.device:
             raise ConnectionRefused(f"{welcome.node} knows no shared sessions: it has an earlier version of Fieldfare")
     except FrameError as error:
         await socket.close()

@@ -44,9 +44,12 @@ class Reader(Generic[T_co]):
             since = since.timestamp()
         if keep and not driver.engine.durable:
             raise ValueError("keep=True needs a durable session: connect(..., session='a name')")
-        written = write_filter(filter)
+        written, keep = write_filter(filter), keep or driver.engine.is_member
         self.registration = SubscriptionRegistration(
-            id or make_id(written, driver.engine.inbox.subscriptions), written, since, keep=keep or driver.engine.shared
+            id or make_id(written, driver.engine.inbox.subscriptions),
+            written,
+            since,
+            keep=keep or driver.engine.is_member,
         )
         self._driver = driver
         self._type = type

@@ -179,6 +179,7 @@ class Arrivals(Mapping[str, Arrival]):
             if sequence > last.get((publisher, by), -1):  # the source has delivered all events up to that one
                 core.deliveries.deliver_stored(name, pending)
         session.oldest = min(session.pending, default=session.count + 1)
+        core.devices.arrive(name, message.devices, now)
         self._arrived(name, now)
 
     def not_there(self, message: h.SessionNotHere, now: float) -> None:

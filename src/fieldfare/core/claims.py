@@ -43,10 +43,16 @@ class ClaimSession(Struct, frozen=True):
     """Name that the member has given itself."""
     key: str = ""
     """Field by which the members share the events; empty: each event may go to any member."""
+    device: str = ""
+    """Name of the device that the member is; empty for a worker."""
+    oldest: bool = False
+    """Whether a new device begins with the oldest waiting event, and not with the next one."""
 
     def __call__(self, core: Core, now: float) -> Claimed | None:
         """Return the session, or None while the session is on its way to this node."""
-        if self.member:
+        if self.device:
+            core.devices.check(self.session, self.device)
+        elif self.member:
             core.members.check(self.session, self.key)
         else:
             core.members.check_unshared(self.session)
@@ -55,12 +61,15 @@ class ClaimSession(Struct, frozen=True):
         )
         if session is None:
             return None
-        if self.member:
+        if self.member and not self.device:
             core.members.attach(self.session, self.member, self.label, self.key)
             return Claimed(session)
         void = 0
         if self.identity == session.identity:
             void = core.sessions.first_void(self.session, self.seen, self.known)
+        if self.device:
+            core.devices.attach(self.session, self.device, self.member, now, oldest=self.oldest)
+            return Claimed(session, void)
         if session.doubt and not self.identity:
             # A program that does not know its last sequence number: the replica holder may not know it either.
             session.sequence += NUMBER_GAP

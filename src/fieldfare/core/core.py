@@ -7,7 +7,8 @@ the core calls `step` with a batch of `inputs`, writes the entries and rows of t
 
 - A client with a *session* keeps filters and unacknowledged deliveries (`sessions`,
   `deliveries`). A repeated request counts once.
-- A session may be shared by several workers, of which each event goes to one (`members`).
+- A session may have several workers, of which each event goes to one (`members`), or several devices, of which each
+  gets every event (`devices`).
 - A message to a neighbour is numbered and kept until the neighbour's acknowledgement (`links`).
 - Events of some types are numbered at one node, in a total order (`channels`).
 - Sessions move between nodes (`handovers`) and have copies at neighbours (`replicas`); the messages for both travel in
@@ -31,6 +32,7 @@ from fieldfare.core import recovery
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channels import Channels
 from fieldfare.core.deliveries import Deliveries
+from fieldfare.core.devices import Devices
 from fieldfare.core.dynamic_filters import DynamicFilters
 from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
@@ -123,6 +125,7 @@ class Core:
         self.dynamic = DynamicFilters(self, places)
         self.deliveries = Deliveries(self)
         self.members = Members(self)
+        self.devices = Devices(self)
         self.links = LinkTable(self)
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
         self.replicas = Replicas(self, replicas)
@@ -177,6 +180,7 @@ class Core:
         """Return all unwritten changes since the last step."""
         self.replicas.assign_holders()
         self.members.store_changed()
+        self.devices.store_changed()
         return self.buffer.drain(self.sessions, self.links)
 
     def store_row(self, row: Row) -> None:
@@ -244,6 +248,7 @@ class Core:
         self.replicas.expire(now, life)
         self.deliveries.expire(now + self.ahead)
         self.members.expire()
+        self.devices.expire(now, life)
         self.handovers.departed.expire(now, life)
         self.channels.ask_again()
         return ended

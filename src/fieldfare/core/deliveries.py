@@ -18,6 +18,7 @@ from fieldfare.routing.clients import Recipients
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
+    from fieldfare.core.devices import Device
 
 
 class Deliveries:
@@ -73,8 +74,7 @@ class Deliveries:
             core.sessions.store(name)
         self.replace_earlier(name, session, number)
         if len(session.pending) > (core.limit if session.durable or core.policy == "buffer" else core.queue):
-            self.drop(name, session, oldest_pending(session))
-            session.dropped += 1
+            self._lose(name, session, oldest_pending(session))
             if core.policy == "disconnect":
                 core.buffer.overflowing.add(name)
 
@@ -107,12 +107,16 @@ class Deliveries:
             return
         before = [other for other in session.replaceable.get(pending.replaces, ()) if other in session.pending]
         for other in before if not pending.replayed else ():
-            if session.sent < other < number:
+            if other < number and not self._is_sent(name, session, other):
                 self.drop(name, session, other)
         session.replaceable[pending.replaces] = [*(one for one in before if one in session.pending), number]
         if len(session.replaceable) > 2 * len(session.pending) + 100:  # forget keys of which nothing waits
             known = session.replaceable.items()
             session.replaceable = {key: some for key, some in known if any(one in session.pending for one in some)}
+
+    def _is_sent(self, name: str, session: Session, number: int) -> bool:
+        devices = self._core.devices
+        return devices.is_on_the_way(name, number) if devices.of(name) else number <= session.sent
 
     # Sending
 
@@ -125,13 +129,14 @@ class Deliveries:
         session.sent_before = max(session.sent_before, session.sent)
         session.sent = session.acknowledged
 
-    def next(self, name: str, limit: int, now: float) -> list[tuple[int, Pending]]:
-        """Return the next unexpired deliveries to send to a session, at most `limit`."""
+    def next(self, name: str, limit: int, now: float, device: Device | None = None) -> list[tuple[int, Pending]]:
+        """Return the next unexpired deliveries to send to a session, or to a device of the session; at most `limit`."""
         session = self._core.sessions[name]
-        first, last, waiting = session.sent + 1, session.released, session.pending
+        place = session if device is None else device
+        first, last, waiting = place.sent + 1, session.released, session.pending
         first = max(first, session.oldest)
         if last - first < limit:
-            session.sent = max(session.sent, last)
+            place.sent = max(place.sent, last)
             get = waiting.get
             numbers = range(first, last + 1)
             return [(number, one) for number in numbers if (one := get(number)) is not None and one.expires > now]
@@ -139,10 +144,10 @@ class Deliveries:
         for number in pending_numbers(session, first, last):
             if len(found) == limit:
                 return found
-            session.sent = number
+            place.sent = number
             if waiting[number].expires > now:
                 found.append((number, waiting[number]))
-        session.sent = max(session.sent, session.released)
+        place.sent = max(place.sent, session.released)
         return found
 
     # The end of deliveries
@@ -198,8 +203,13 @@ class Deliveries:
         """Drop the deliveries of events behind a position: the log has lost the events, and others will stand there."""
         for name, session in self._core.sessions.items():
             for number in [number for number, pending in session.pending.items() if pending.position > position]:
-                self.drop(name, session, number)
-                session.dropped += 1
+                self._lose(name, session, number)
+
+    def _lose(self, name: str, session: Session, number: int) -> None:
+        """Drop a delivery, and count the loss."""
+        self.drop(name, session, number)
+        session.dropped += 1
+        self._core.devices.miss(name, number)
 
     def drop(self, name: str, session: Session, number: int) -> None:
         """Remove a delivery, and any row of the delivery."""

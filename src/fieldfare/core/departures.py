@@ -139,7 +139,10 @@ class Departures(Mapping[str, Departure]):
         last_events = [(publisher, by, sequence) for (publisher, by), sequence in departure.last_events.items()]
         counts = session.sequence, session.count, session.acknowledged, session.dropped
         more = session.doubt, session.moves, session.lives, session.warned
-        self._send(departure.target, h.SessionTransferred(name, departure.ticket, *counts, last_events, *more))
+        places = self._sessions.places_of_devices(name)
+        self._send(
+            departure.target, h.SessionTransferred(name, departure.ticket, *counts, last_events, *more, devices=places)
+        )
         self.remove(name)
         self._sessions.end(name, now)
         self._departed.note(name, departure.target, now)

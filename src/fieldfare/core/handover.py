@@ -280,6 +280,8 @@ class Handovers:
             self._send(target, h.SessionNotHere(name, ticket, refused=f"the session {name} belongs to somebody else"))
         elif core.members.of(name) is not None and self._offered.get(name) != target:
             self._send(target, h.SessionNotHere(name, ticket, core.broker.name, core.members.description(name)))
+        elif not core.devices.may_go(name, target, offered=self._offered.get(name) == target):
+            self._send(target, h.SessionNotHere(name, ticket, core.broker.name, core.devices.description(name)))
         else:
             self.departures.begin(name, session, ticket, target)
             core.replicas.offered(name, target)

@@ -6,7 +6,7 @@ delivery of that frame or a later one; until then each new connection is told ag
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from fieldfare.core.state import Session
 from fieldfare.protocol.journal import Row, StoredRows
@@ -18,13 +18,22 @@ WARNED = "warned"
 """Kind of the rows with the confirmed counts."""
 
 
-def warn(session: Session, number: int) -> None:
+class Losing(Protocol):
+    """A session, or a device of one."""
+
+    dropped: int
+    warned: int
+    warning: tuple[int, int]
+    sent: int
+
+
+def warn(session: Losing, number: int) -> None:
     """Note that the frame with a delivery also carries the present count of dropped deliveries."""
     if session.dropped > max(session.warned, session.warning[0]):
         session.warning = session.dropped, number
 
 
-def confirm(session: Session, number: int) -> bool:
+def confirm(session: Losing, number: int) -> bool:
     """Note an acknowledgement; tell whether it confirms a higher count than was known before."""
     dropped, with_number = session.warning
     if dropped <= session.warned or number < with_number:

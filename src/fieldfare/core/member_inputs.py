@@ -1,4 +1,4 @@
-"""Inputs of the members of a shared session; a member attaches with `claims.ClaimSession`."""
+"""Inputs of the members of a shared session, workers and devices; a member attaches with `claims.ClaimSession`."""
 
 from __future__ import annotations
 
@@ -47,3 +47,35 @@ class LoseDeliveries(Struct, frozen=True):
     def __call__(self, core: Core, _: float) -> None:
         """Give the member the credit back."""
         core.members.lose(self.session, self.member, self.numbers)
+
+
+class AcknowledgeByDevice(Struct, frozen=True):
+    """Forget all deliveries of a device up to a number."""
+
+    session: str
+    device: str
+    number: int
+    identity: str
+
+    def __call__(self, core: Core, _: float) -> None:
+        """Do nothing if the session is over: a later session counts anew."""
+        session = core.sessions.get(self.session)
+        if session is not None and session.identity == self.identity:
+            core.devices.acknowledge(self.session, self.device, self.number)
+
+
+class RemoveDevice(Struct, frozen=True):
+    """Remove a device from its session."""
+
+    session: str
+    device: str
+    identity: str = ""
+
+    def __call__(self, core: Core, now: float) -> bool:
+        """End the session with its last device; tell whether it is over. Refuse if another session has the name."""
+        core.sessions.check_identity(self.session, self.identity)
+        core.devices.remove(self.session, self.device)
+        is_over = not core.devices.of(self.session)
+        if is_over:
+            core.sessions.leave(self.session, now)
+        return is_over

@@ -55,7 +55,9 @@ class Members:
         return self._shared.get(name)
 
     def check_unshared(self, name: str) -> None:
-        """Refuse a client without the wish to share a session with the present members."""
+        """Refuse a client without the wish to share a session with the present members or devices."""
+        if self._core.devices.of(name):
+            raise RequestRefused(f"{self._core.devices.description(name)}: attach as a device, too")
         if name in self._shared:
             raise RequestRefused(f"{self.description(name)}: attach as a member, too")
 
@@ -73,6 +75,8 @@ class Members:
         """Refuse a member with another key than the present members."""
         if name.startswith(INTERNAL):
             raise RequestRefused(f"the session {name} cannot be shared")
+        if self._core.devices.of(name):
+            raise RequestRefused(f"{self._core.devices.description(name)}, and a worker cannot join them")
         sharing = self._shared.get(name)
         if sharing is not None and sharing.key != key:
             raise RequestRefused(f"{self.description(name)} with the key {sharing.key!r}, not {key!r}")
@@ -85,11 +89,12 @@ class Members:
     def restart(self, name: str) -> None:
         """Send everything without an acknowledgement again, unless members hold or await a part."""
         sharing = self._shared.get(name)
-        if sharing is None or not sharing.begun:
+        if (sharing is None or not sharing.begun) and not self._core.devices.of(name):
             self._core.deliveries.restart(self._core.sessions[name])
 
     def detach(self, name: str, member: str, now: float) -> None:
         """Let the deliveries of a member wait for the others; without members the session is not shared."""
+        self._core.devices.detach(name, member, now)
         sharing = self._shared.get(name)
         if sharing is None or member not in sharing.members:
             return

@@ -44,6 +44,7 @@ OF_SESSIONS: Final = (
     "parameters",
     "replayed",
     "acknowledged",
+    "device",
     "copy",
     "kept",
     "departure",
@@ -52,7 +53,7 @@ OF_SESSIONS: Final = (
 OF_NEIGHBOURS: Final = ("told", "outbox")
 """Kinds of rows that are of no use without the row of the neighbour."""
 
-NEW_ROWS: Final = ("acknowledged", "dynamic", "parameters", "stand-in")
+NEW_ROWS: Final = ("acknowledged", "device", "dynamic", "parameters", "stand-in")
 """Kinds of rows about sessions that the version before does not know, and leaves alone; see `life_rows`."""
 
 logger = logging.getLogger("fieldfare.node")
@@ -78,6 +79,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
     core.dynamic.restore(stored)
     losses.restore(core, stored)
     core.members.restore(stored)
+    core.devices.restore(stored)
     core.envelopes.restore(stored)
     core.replicas.restore(stored)
     core.handovers.restore(stored)
@@ -98,11 +100,12 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
 
 
 def _finish(core: Core) -> None:
-    for session in core.sessions.values():
-        _trim(session, core.limit)
+    for name, session in core.sessions.items():
+        _trim(core, name, session)
         session.rows = sum(pending.in_row for pending in session.pending.values())
         session.oldest = next(iter(session.pending), session.count + 1)
         session.released = session.sent_before = session.count  # an earlier process may have sent all of it
+    core.devices.finish_restore()
     nothing = wire.NOTHING  # stands for numbers that were given but not written: nobody has heard them
     for link in core.links.values():
         link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.acknowledged + 1, link.last + 1)}
@@ -221,11 +224,14 @@ def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails) 
                 session.pending[number] = pending_event(entry.position, ids, entry.publisher, details)
                 core.deliveries.replace_earlier(name, session, number)
                 if len(session.pending) > 2 * core.limit:
-                    _trim(session, core.limit)
+                    _trim(core, name, session)
 
 
-def _trim(session: Session, limit: int) -> None:
+def _trim(core: Core, name: str, session: Session) -> None:
     """Drop the oldest deliveries beyond the limit again, as before the restart, and count the drops."""
-    last = {number: session.pending[number] for number in sorted(session.pending)[-limit:]}
+    numbers = sorted(session.pending)
+    for number in numbers[: -core.limit]:
+        core.devices.miss(name, number)
+    last = {number: session.pending[number] for number in numbers[-core.limit :]}
     session.dropped += len(session.pending) - len(last)
     session.pending = last

@@ -24,8 +24,9 @@ class ReplicaHolder(msgspec.Struct):
     """Number of the last delivery that the holder may not have got by its own subscriptions."""
     sent: int = 0
     """Number of the last delivery that was sent to the holder."""
-    stated: tuple[dict[str, str], bytes, dict[str, str]] = ({}, b"", {})
-    """Dynamic filters, values and advertisements, as last sent; after a restart the next change sends all again."""
+    stated: tuple[dict[str, str], bytes, dict[str, str], tuple[str, ...]] = ({}, b"", {}, ())
+    """Dynamic filters, values, advertisements and devices, as last sent; after a restart the next change sends all
+    again."""
 
 
 class ReplicaPart(NamedTuple):

@@ -106,7 +106,7 @@ class Replicas:
         for number, holder in enumerate([*holders, *more]):  # a holder stays one: clients know its name
             present = self._core.sessions.describe(name, f"{fresh}+{number}", replica=True)
             known = holders.get(holder)
-            stated = present.dynamic, present.parameters, present.advertisements
+            stated = present.dynamic, present.parameters, present.advertisements, present.devices
             if known is not None and known.subscriptions == present.subscriptions and known.stated == stated:
                 continue
             holders[holder] = ReplicaHolder(present.ticket, present.subscriptions, stated=stated)
@@ -227,6 +227,7 @@ class Replicas:
         replica.ticket, replica.node, replica.moves = description.ticket, node, max(replica.moves, description.moves)
         self._store_replica(name)
         core.sessions.store(name)
+        core.devices.set_names(name, description.devices, now)
         before, promised = core.broker.clients.get(name).subscriptions, core.broker.clients.get(name).advertisements
         subscribe = [m.Subscribe(id, filter) for id, filter in filters.items() if id not in dynamic]
         ended: list[m.Message] = [m.Unsubscribe(id) for id in before if id not in filters and id not in dynamic]
@@ -291,6 +292,7 @@ class Replicas:
             core.deliveries.deliver_stored(name, pending)
         session.doubt = session.count
         core.sessions.store(name)
+        core.devices.taken_over(name, interim.last_seen)
         self._send(replica.node, h.SessionTakenOver(name, replica.ticket, replica.identity))
 
     def drop(self, name: str, now: float) -> None:

@@ -12,7 +12,7 @@ from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.state import RequestRefused, Session
 from fieldfare.core.state_rows import filter_rows, session_row, subscription_row
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.handover import SessionDescription
+from fieldfare.protocol.handover import DevicePlace, SessionDescription
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import Lineage, extend, still_valid
 from fieldfare.protocol.messages import Message, Send
@@ -69,7 +69,7 @@ class SessionTable(dict[str, Session]):
         session = self.get(name)
         if session is None:
             session = self[name] = Session(identity, durable, owner=owner)
-        elif session.restored and known != session.identity and self._core.members.of(name) is None:
+        elif session.restored and known != session.identity and not self._has_members(name):
             self._rename(name, session, identity)
         session.connected, session.last_seen = True, now
         self._core.members.restart(name)
@@ -78,6 +78,10 @@ class SessionTable(dict[str, Session]):
         if session.durable:
             self.store(name)
         return session
+
+    def _has_members(self, name: str) -> bool:
+        """Tell whether a session has workers or devices, which do not publish under its name."""
+        return self._core.members.of(name) is not None or bool(self._core.devices.of(name))
 
     def _rename(self, name: str, session: Session, identity: str) -> None:
         """Give a restored session another identity, for a program without memory of the last sequence number.
@@ -136,6 +140,7 @@ class SessionTable(dict[str, Session]):
         self._core.handovers.ended(name)
         self._core.replicas.end(name)
         self._core.members.ended(name)
+        self._core.devices.ended(name)
 
     def expire(self, now: float, life: float) -> list[str]:
         """End the sessions without a client for more than `life` seconds; return the names."""
@@ -164,7 +169,12 @@ class SessionTable(dict[str, Session]):
             session.moves if replica else 0,
             core.dynamic.texts_of(name),
             encode_values(core.dynamic.values.get(name, {})),
+            tuple(sorted(core.devices.of(name))) if replica else (),
         )
+
+    def places_of_devices(self, name: str) -> dict[str, DevicePlace]:
+        """Return the places of a session's devices, for the target of a handover."""
+        return self._core.devices.places(name)
 
     def change_filters(self, message: Message, name: str, now: float) -> None:
         """Subscribe, unsubscribe, advertise or unadvertise on the request of a client."""

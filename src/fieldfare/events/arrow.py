@@ -22,10 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from fieldfare.events import decimals
 from fieldfare.events.event import Event
 from fieldfare.events.json import VALID, refuse_reserved
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
-from fieldfare.events.values import INT64_MAX, INT64_MIN, Interval, Kind, Value, kind_of
+from fieldfare.events.values import Interval, Kind, Value, kind_of
 
 Nulls: TypeAlias = Literal["missing", "null"]
 """The reading of a null in a column: as a missing field, or as null."""
@@ -34,6 +35,8 @@ _TIME: Final = pa.timestamp("us", "UTC")
 _SCALARS: Final = {Kind.BOOL: pa.bool_(), Kind.STRING: pa.string(), Kind.BYTES: pa.binary(), Kind.TIME: _TIME}
 _INTERVAL: Final = {b"fieldfare": b"interval"}
 _Column: TypeAlias = tuple[pa.Field, pa.Array]
+_Number: TypeAlias = Callable[[Decimal, str], "int | float"]
+"""the number for a decimal at a path"""
 
 
 def to_batch(events: Sequence[Event]) -> pa.RecordBatch:
@@ -55,7 +58,7 @@ def from_batch(batch: pa.RecordBatch, *, nulls: Nulls = "missing", limits: Limit
     if VALID in batch.schema.names and not is_interval(batch.schema.field(VALID)):
         raise EventError(VALID, "the column is reserved for validity periods, which are intervals")
     events = []
-    for number, row in enumerate(rows(batch, nulls=nulls), 1):
+    for number, row in enumerate(_rows(batch, nulls, _number), 1):
         valid = cast("Interval | None", row.pop(VALID, None))
         try:
             events.append(Event(row, valid=valid, limits=limits))
@@ -65,14 +68,21 @@ def from_batch(batch: pa.RecordBatch, *, nulls: Nulls = "missing", limits: Limit
 
 
 def rows(batch: pa.RecordBatch, *, nulls: Nulls = "missing") -> list[dict[str, Value]]:
-    """Return a plain mapping for each row, to match without events; validity periods are in `$valid`."""
+    """Return a plain mapping for each row, to match without events; validity periods are in `$valid`.
+
+    A decimal is a number of any length, see `decimals`.
+    """
+    return _rows(batch, nulls, lambda value, _: decimals.number(value))
+
+
+def _rows(batch: pa.RecordBatch, nulls: Nulls, number: _Number) -> list[dict[str, Value]]:
     if not batch.num_columns:
         return [{} for _ in range(batch.num_rows)]
     _refuse_equal(batch.schema.names, "")
     columns = [_cast(column, field.name) for column, field in zip(batch.columns, batch.schema, strict=True)]
     found = _to_pylist(pa.RecordBatch.from_arrays(columns, names=batch.schema.names))
     for field, column in zip(batch.schema, columns, strict=True):
-        read = _reader(field.with_type(column.type), field.name, nulls)
+        read = _reader(field.with_type(column.type), field.name, nulls, number)
         if read is not None:
             for row in found:
                 row[field.name] = read(row[field.name])
@@ -194,27 +204,25 @@ def _to_pylist(batch: pa.RecordBatch) -> list[dict[str, Any]]:
         raise
 
 
-def _reader(field: pa.Field, path: str, nulls: Nulls) -> Callable[[Any], Any] | None:
+def _reader(field: pa.Field, path: str, nulls: Nulls, number: _Number) -> Callable[[Any], Any] | None:
     """Return a function from Arrow's Python objects to values; None if the objects are values already."""
     kind = field.type
     if pt.is_decimal(kind):
-        return lambda value: None if value is None else _number(value, path)
-    if is_interval(field):
-        return lambda value: None if value is None else _interval(value, path)
+        return lambda value: None if value is None else number(value, path)
     if pt.is_struct(kind):
-        inner = {part.name: _reader(part, f"{path}.{part.name}", nulls) for part in kind}
+        inner = {part.name: _reader(part, f"{path}.{part.name}", nulls, number) for part in kind}
+        if is_interval(field):
+            return lambda value: None if value is None else _interval(_object(value, inner, "null"), path)
         return lambda value: None if value is None else _object(value, inner, nulls)
     if pt.is_list(kind) or pt.is_large_list(kind):
-        item = _reader(kind.value_field, path, nulls)
+        item = _reader(kind.value_field, path, nulls, number)
         return lambda value: None if value is None else tuple(map(item, value) if item else value)
     return None
 
 
 def _number(value: Decimal, path: str) -> int | float:
-    if INT64_MIN <= value <= INT64_MAX and value == value.to_integral_value():
-        return int(value)
-    number = float(value)
-    if Decimal(number) != value:
+    number = decimals.number(value)
+    if isinstance(number, decimals.Between):
         raise EventError(path, f"the decimal {value} is no float exactly; cast the column to float64 or string first")
     return number
 

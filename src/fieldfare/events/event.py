@@ -14,6 +14,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import cast
 
+from fieldfare.events.decimals import Between
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
 from fieldfare.events.values import (
     INT64_MAX,
@@ -186,7 +187,7 @@ def _freeze(value: object, path: str, depth: int, limits: Limits) -> Value:
             return data
         case Kind.NUMBER:
             if isinstance(value, float):
-                return float(value)
+                return value if isinstance(value, Between) else float(value)
             number = int(cast(int, value))
             if not INT64_MIN <= number <= INT64_MAX:
                 shown = str(number) if number.bit_length() <= _SHOWN_BITS else f"of {number.bit_length()} bits"

@@ -38,6 +38,8 @@ class Attached(NamedTuple):
     """Sentences about filters that have ended, because the client may not have them any more."""
     member: str = ""
     """Name of the member in a shared session, and of the session under which the member publishes."""
+    device: str = ""
+    """Name of the device that the member is."""
 
 
 async def ticket_holder(node: Node, hello: f.Hello) -> tuple[Principal, str]:
@@ -79,8 +81,10 @@ async def attach(
     """
     fresh = node.fresh_name()
     name = hello.session or f"~{fresh}"
-    if hello.shared and not hello.session:
+    if (hello.shared or hello.device) and not hello.session:
         raise RequestRefused("a shared session has a name, by which its members find it")
+    if hello.shared and hello.device:
+        raise RequestRefused("a member of a session is a worker or a device, not both")
 
     def job(core: Core, now: float) -> Attached | None:
         session = core.sessions.get(name)
@@ -109,7 +113,7 @@ def _claimed(
     hello: f.Hello, principal: Principal, core: Core, fresh: str, now: float, *, secure: bool
 ) -> Attached | None:
     """Attach a durable session; None during a handover. Filters end if the owner has lost the permission."""
-    member = f"~{fresh}" if hello.shared else ""
+    member = f"~{fresh}" if hello.shared or hello.device else ""
     claim = ClaimSession(
         hello.session,
         fresh,
@@ -122,6 +126,8 @@ def _claimed(
         member,
         hello.member,
         hello.key,
+        hello.device,
+        hello.oldest,
     )
     claimed = claim(core, now)
     if claimed is None:
@@ -133,7 +139,7 @@ def _claimed(
         ended = tuple(rights.recheck(core, hello.session, principal, now))
     if member:  # members of one session would get into each other's way with the numbers of their events
         core.sessions.attach(member, fresh, now, durable=False, owner=principal.name)
-    return Attached(hello.session, session, void, waited, ended, member)
+    return Attached(hello.session, session, void, waited, ended, member, hello.device)
 
 
 async def _wait(node: Node, name: str, send: Callable[[f.Frame], Awaitable[None]]) -> bool:

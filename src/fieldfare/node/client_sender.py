@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from fieldfare.core import losses
 from fieldfare.core.inputs import SendVoucher, Withhold
+from fieldfare.core.losses import Losing
 from fieldfare.core.state import Pending, Session
 from fieldfare.events import msgpack
 from fieldfare.node.accepted_socket import AcceptedSocket
@@ -225,7 +226,7 @@ class ClientSender:
             self._reading = None
             self.wake()
 
-    def _frames(self, taken: Taken, entries: Mapping[int, JournalEntry], session: Session) -> list[f.Deliveries]:
+    def _frames(self, taken: Taken, entries: Mapping[int, JournalEntry], session: Losing) -> list[f.Deliveries]:
         """Return deliveries as frames, without events that the client may not read; note the losses."""
         parts: list[list[f.Delivery]] = []
         if taken:

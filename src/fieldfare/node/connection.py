@@ -20,6 +20,7 @@ from fieldfare.node import attachment, security
 from fieldfare.node.accepted_socket import AcceptedSocket
 from fieldfare.node.attachment import Attached
 from fieldfare.node.client_sender import ClientSender, encoded
+from fieldfare.node.device_sender import DeviceSender
 from fieldfare.node.interest import Interests
 from fieldfare.node.member_sender import MemberSender
 from fieldfare.node.members import Connected
@@ -106,28 +107,31 @@ class ClientConnection:
         node, limits = self._node, self._node.config.limits
         name, session = attached.name, attached.session
         self._name, self._member = name, attached.member
-        sender = self._sender = (MemberSender if attached.member else ClientSender)(
+        kind = DeviceSender if attached.device else MemberSender if attached.member else ClientSender
+        sender = self._sender = kind(
             node, self._socket, self._codec, principal, attached, credit=hello.credit, version=self._version
         )
         self._requests = Requests(
             node,
             self._interests,
             self._codec,
-            Client(name, session.identity, principal, attached.member),
+            Client(name, session.identity, principal, attached.member, attached.device),
             reply=sender.reply,
             accepted=sender.accept,
             stopped=lambda: sender.close("the node stops", again=True),
         )
         node.use_session(attached.member or name, sender.close, sender.wake)
         if attached.member:
-            node.shared.join(name, attached.member, Connected(hello.member, sender.close, sender.wake))
+            label = attached.device or hello.member
+            node.shared.join(name, attached.member, Connected(label, sender.close, sender.wake))
+        place = node.core.devices.of(name)[attached.device] if attached.device else session
         await self._send(
             f.Welcome(
                 node.name,
                 name,
                 session.identity,
                 0 if attached.member else session.sequence,
-                session.acknowledged,
+                place.acknowledged,
                 self._version,
                 max_frame=limits.frame_bytes,
                 max_batch=limits.batch,
@@ -137,9 +141,10 @@ class ClientConnection:
                 lives=session.lives,
                 void_from=attached.void,
                 life=node.core.life,
-                warned=session.warned,
+                warned=place.warned,
                 ticket=self._ticket,
-                shared=bool(attached.member),
+                shared=bool(attached.member) and not attached.device,
+                device=attached.device,
             )
         )
         self._unwatch = security.watch(principal, node.security, lambda: sender.close("your token is void"))

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from fieldfare.core.keys import keys_of
+from fieldfare.core.losses import Losing
 from fieldfare.core.member_inputs import LoseDeliveries
-from fieldfare.core.state import Session
 from fieldfare.node.accepted_socket import AcceptedSocket
 from fieldfare.node.attachment import Attached
 from fieldfare.node.client_sender import ClientSender, Taken
@@ -81,7 +81,7 @@ class MemberSender(ClientSender):
             self._reading = None
             self.wake()
 
-    def _frames(self, taken: Taken, entries: Mapping[int, JournalEntry], session: Session) -> list[f.Deliveries]:
+    def _frames(self, taken: Taken, entries: Mapping[int, JournalEntry], session: Losing) -> list[f.Deliveries]:
         """Return deliveries as frames with marks, and give up those without a place: nobody else could send them."""
         frames = super()._frames(taken, entries, session)
         sent = {one.number for frame in frames for one in frame.items}

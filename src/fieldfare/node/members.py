@@ -46,6 +46,12 @@ class SharedSessions:
         if not members and self._members.pop(name, None) is not None:
             del self._node.closers[name], self._node.wakers[name]
 
+    def close(self, name: str, label: str, reason: str) -> None:
+        """End the connection of a member for good."""
+        for one in list(self._members.get(name, {}).values()):
+            if one.label == label:
+                one.close(reason)
+
     def wake(self, name: str, members: Collection[str] | None = None) -> None:
         """Let members of a session look for deliveries: all, or the given ones."""
         for member, connected in self._members.get(name, {}).items():

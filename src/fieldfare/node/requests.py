@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from fieldfare.core.handover_state import SessionMoving
 from fieldfare.core.inputs import Acknowledge, ChangeFilters, ExpectMove, Input, Leave
-from fieldfare.core.member_inputs import AcknowledgeByMember
+from fieldfare.core.member_inputs import AcknowledgeByDevice, AcknowledgeByMember, RemoveDevice
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -41,6 +41,8 @@ class Client(NamedTuple):
     principal: Principal
     member: str = ""
     """Name of a member of a shared session, and of the session under which the member publishes."""
+    device: str = ""
+    """Name of the device that the member is."""
 
 
 class Requests:
@@ -61,7 +63,7 @@ class Requests:
         self._node = node
         self._interests = interests
         self._codec = codec
-        self._name, self._identity, self._principal, self._member = client
+        self._name, self._identity, self._principal, self._member, self._device = client
         fill = filling(self._principal, node.config.limits)
         self._parameters = parameters.Parameters(node, self._name, self._identity, fill)
         self._reply = reply
@@ -99,6 +101,8 @@ class Requests:
                 self._watch_interest(request)
             case f.LeaveFor(request=request, node=node):
                 self._submit(ExpectMove(self._name, node, self._identity), request)
+            case f.Leave(request=request) if self._device:
+                self._submit(RemoveDevice(self._name, self._device, self._identity), request)
             case f.Leave(request=request):
                 self._submit(Leave(self._name, self._identity), request)
             case f.Hello():
@@ -129,12 +133,13 @@ class Requests:
             self._reply(f.Done(request))
 
     def _acknowledge(self, frame: f.Acknowledge) -> None:
-        if self._member:
-            what = AcknowledgeByMember(self._name, self._member, frame.numbers, self._identity)
-            self._node.submit_then(what, self._acknowledged)
+        node, name, identity = self._node, self._name, self._identity
+        if self._device:
+            node.submit_then(AcknowledgeByDevice(name, self._device, frame.number, identity), self._acknowledged)
+        elif self._member:
+            node.submit_then(AcknowledgeByMember(name, self._member, frame.numbers, identity), self._acknowledged)
         else:
-            what_for_all = Acknowledge(self._name, frame.number, self._identity)
-            self._node.acknowledgements.add(what_for_all, self._acknowledged)
+            node.acknowledgements.add(Acknowledge(name, frame.number, identity), self._acknowledged)
 
     def _acknowledged(self, answer: object) -> None:
         if isinstance(answer, Exception):

@@ -59,6 +59,10 @@ class Hello(Frame, frozen=True):
     """Name of the member, for people; an earlier connection of the same name ends."""
     key: str = ""
     """For members: field whose events of the same value go to the same member while one is not acknowledged."""
+    device: str = ""
+    """Name of this device of the session: each event goes to every device. An earlier connection of the name ends."""
+    oldest: bool = False
+    """Whether a new device begins with the oldest event that waits for another one, and not with the next event."""
 
 
 class Publish(Frame, frozen=True):
@@ -202,6 +206,8 @@ class Welcome(Frame, frozen=True):
     """Next ticket for this node, if the client came with one."""
     shared: bool = False
     """Whether the client is a member of a shared session; a node of an earlier version does not know members."""
+    device: str = ""
+    """Name of the device that the client is; a node of an earlier version does not know devices."""
 
 
 class Accepted(Frame, frozen=True):

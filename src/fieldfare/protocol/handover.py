@@ -22,7 +22,7 @@ taken over from the holder (`SessionRequest` with `take_over`).
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -67,6 +67,8 @@ class SessionDescription(HandoverMessage, frozen=True):
     """Filters with parameters, as texts by id; `subscriptions` has those that match something now, filled in."""
     parameters: bytes = b""
     """Values of the parameters, as an event."""
+    devices: tuple[str, ...] = ()
+    """For a replica holder: names of the session's devices."""
 
 
 class ClientVoucher(HandoverMessage, frozen=True):
@@ -113,6 +115,19 @@ class StoredDeliveries(HandoverMessage, frozen=True):
     items: list[StoredDelivery]
 
 
+class DevicePlace(NamedTuple):
+    """The place of a device in the queue of its session."""
+
+    acknowledged: Number = 0
+    """Number of the last delivery that the device has acknowledged."""
+    dropped: Number = 0
+    """Number of dropped deliveries that the device had not acknowledged."""
+    lost: Number = 0
+    """Number of the last of these deliveries."""
+    warned: Number = 0
+    """Number of dropped deliveries that the device has confirmed to know."""
+
+
 class SessionTransferred(HandoverMessage, frozen=True):
     """Last message of the source: the counts of the session, which belongs to the target from now on."""
 
@@ -132,6 +147,8 @@ class SessionTransferred(HandoverMessage, frozen=True):
     """Lives of the logs in which deliveries were numbered."""
     warned: Number = 0
     """Number of dropped deliveries that the client has confirmed to know."""
+    devices: dict[str, DevicePlace] = {}
+    """Places of the session's devices in the queue."""
 
 
 class ReplicaProgress(HandoverMessage, frozen=True):

@@ -338,7 +338,10 @@ class DurableClient:
         if ids:
             sequence = one.sequence + network.numbers.get((one.publisher, identity_of(one.by)), 0)
             about = one.publisher, sequence, _event(one.event), ids, one.channel_number
-            network.record(records.Delivered, node, self.name, *about)
+            self._record_delivered(node, *about)
+
+    def _record_delivered(self, node: str, *about: Any) -> None:
+        self.network.record(records.Delivered, node, self.name, *about)
 
     def _note(self, origin: tuple[str, str], number: int) -> bool:
         last = self._last.get(origin, -1)

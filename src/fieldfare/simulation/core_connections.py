@@ -10,7 +10,7 @@ from fieldfare.core.claims import ClaimSession
 from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
 from fieldfare.core.handover_state import SessionMoving, SharedElsewhere
 from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, ExpectMove, Input, Leave, TakeOver
-from fieldfare.core.state import Publication, Session
+from fieldfare.core.state import Pending, Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.journal import channel_number_of, details_of, event_id
@@ -207,7 +207,7 @@ class ClientConnection:
                 name,
                 session.identity,
                 session.sequence,
-                session.acknowledged,
+                self._acknowledged_by(session),
                 replicas=tuple(core.replicas.holders.get(name, ())),
                 moves=session.moves,
                 may_repeat=session.doubt,
@@ -218,14 +218,25 @@ class ClientConnection:
         )
         self.pump()
 
+    def _acknowledged_by(self, session: Session) -> int:
+        """Return the number of the client's last acknowledged delivery."""
+        return session.acknowledged
+
+    def _take(self, now: float) -> list[tuple[int, Pending]]:
+        """Return the next deliveries for the client."""
+        return self.host.core.deliveries.next(self.session, 1000, now)
+
     def pump(self) -> None:
         """Send the client all deliveries on disk."""
+        self._send_next()
+
+    def _send_next(self) -> None:
         host, core, name = self.host, self.host.core, self.session
         session = core.sessions.get(name)
         if not self._attached or session is None or session.identity != self._identity:
             return
         now = host.network.wall(host.name)
-        taken = core.deliveries.next(name, 1000, now)
+        taken = self._take(now)
         if not taken:
             return
         entries = host.disk.entries(pending.position for _, pending in taken)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.core import Core
+from fieldfare.core.member_inputs import RemoveDevice
 from fieldfare.protocol.versions import NEWEST
 from fieldfare.routing.places import Places
 from fieldfare.routing.publisher_policies import SAFE, PublisherPolicy
@@ -25,9 +26,10 @@ from fieldfare.simulation.core_host import CoreHost
 from fieldfare.simulation.core_links import LinkEnd
 from fieldfare.simulation.core_rest import unrest
 from fieldfare.simulation.core_world import CoreWorld
+from fieldfare.simulation.device_clients import DeviceClient
 from fieldfare.simulation.disk import Disk, DiskDamaged, DiskFull, Stage
 from fieldfare.simulation.links import Wire, uniform
-from fieldfare.simulation.member_clients import MemberClient
+from fieldfare.simulation.member_clients import MemberClient, SessionMember
 from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.story import Note
 from fieldfare.simulation.topologies import Topology
@@ -85,8 +87,8 @@ class CoreNetwork(CoreWorld):
         self.clients: dict[str, DurableClient] = {}
         self.speaks = dict.fromkeys(topology.brokers, NEWEST)
         """highest version that each node speaks, from its next start on"""
-        self.members: dict[str, MemberClient] = {}
-        """workers of shared sessions, by session and label"""
+        self.members: dict[str, SessionMember] = {}
+        """workers and devices of shared sessions, by session and label"""
         self.disks = {name: Disk(synced=options.synced) for name in topology.brokers}
         self.lost: set[str] = set()
         """nodes that have failed for good"""
@@ -331,6 +333,34 @@ class CoreNetwork(CoreWorld):
         member = self.members[f"{session}.{label}"] = MemberClient(self, session, label, node, key=key, lag=lag)
         member.attach()
         return member
+
+    def add_device(
+        self, session: str, label: str, node: str, *, lag: float = 0.0, late: bool = False, oldest: bool = False
+    ) -> DeviceClient:
+        """Add a device to a session; a late one knows where the others are."""
+        others = [one for one in self.members.values() if one.name == session]
+        device = self.members[f"{session}.{label}"] = DeviceClient(
+            self, session, label, node, lag=lag, late=late, oldest=oldest
+        )
+        if late:
+            device.node = others[0].node
+        device.attach()
+        return device
+
+    def remove_device(self, session: str, label: str) -> None:
+        """Remove a device at the node of its session; a node that is down or busy with a move forgets the wish."""
+        device = self.members.pop(f"{session}.{label}")
+        device.detach()
+        self.record(records.DeviceRemoved, device.node, session, label)
+        self.remove_forgotten_devices()
+
+    def remove_forgotten_devices(self) -> None:
+        """Repeat the removals of devices that nodes did not hear of."""
+        for name, host in self.hosts.items():
+            for session in [one for one in host.core.sessions if host.up and name not in self.lost]:
+                for label in host.core.devices.of(session):
+                    if f"{session}.{label}" not in self.members:
+                        host.submit(RemoveDevice(session, label), lambda _: None)
 
     def dial(self, client: DurableClient, node: str) -> Line | None:
         """Connect a client to a node; None if the node is down."""

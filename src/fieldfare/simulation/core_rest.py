@@ -45,14 +45,16 @@ def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
     for name, member in network.members.items():
         if absent and member.away:
             continue
-        sharing = network.hosts[member.node].core.members.of(member.name) if member.node else None
+        at = network.hosts[member.node].core if member.node else None
+        sharing = at.members.of(member.name) if at is not None else None
+        device = at.devices.of(member.name).get(member.label) if at is not None else None
         if not member.satisfied:
             yield f"{name} waits"
         elif not member.away and sharing is not None and sharing.waiting:
             yield f"{member.node} has deliveries for {name}"
-        elif not member.away:
-            session = network.hosts[member.node].core.sessions.get(member.name)
-            if session is not None and session.sent < session.count:
+        elif not member.away and at is not None:
+            session = at.sessions.get(member.name)
+            if session is not None and (device or session).sent < session.count:
                 yield f"{member.node} has deliveries for {name}"
 
 

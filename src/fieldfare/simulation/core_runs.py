@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from fieldfare.core.core import Core
@@ -13,7 +14,7 @@ from fieldfare.routing.places import Places
 from fieldfare.routing.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
-from fieldfare.simulation.checker import Violation, check_durable, shared
+from fieldfare.simulation.checker import Violation, check_devices, check_durable, shared
 from fieldfare.simulation.core_network import CoreNetwork, Options
 from fieldfare.simulation.core_rest import leftovers
 from fieldfare.simulation.filling import SQUARE
@@ -79,14 +80,16 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         logger.removeHandler(errors)
         logger.propagate = propagate
     tally = Tally()
-    found = check_durable(
-        network.trace,
+    check = partial(
+        check_durable,
         advertisements=strategy.advertisements is not None,
         order=strategy.order,
         tally=tally,
         clock_error=clock_error,
         type_of=channels.type_of if channels.homes else None,
     )
+    in_order = strategy.order in ("fifo", "causal") and not channels.homes
+    found = check_devices(network.trace, check, advertisements=strategy.advertisements is not None, in_order=in_order)
     found += shared(network.trace, key=plan.key)
     order = len(network.trace)
     found += [Violation("protocol", order, problem) for problem in network.problems]
@@ -101,7 +104,10 @@ def _perform(plan: p.Plan, network: CoreNetwork, *, advertised: bool) -> None:
             if advertised:
                 client.change(m.Advertise("all", EVERYTHING))
     for number in range(plan.members):
-        network.add_member("shared", f"w{number}", min(network.hosts), key=plan.key, lag=plan.lag)
+        if plan.copies:
+            network.add_device("shared", f"d{number}", min(network.hosts), lag=plan.lag)
+        else:
+            network.add_member("shared", f"w{number}", min(network.hosts), key=plan.key, lag=plan.lag)
     network.settle()
     for pause, act in plan.steps:
         if network.problems:
@@ -119,6 +125,7 @@ def _clear(network: CoreNetwork) -> None:
     """
     if network.problems:
         return
+    network.remove_forgotten_devices()
     for client in (*network.clients.values(), *network.members.values()):
         client.acknowledge()
     for name in sorted(network.hosts.keys() - network.lost):

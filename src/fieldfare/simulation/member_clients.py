@@ -1,4 +1,4 @@
-"""`MemberClient`: a worker that shares a session with others, and acknowledges deliveries in any order."""
+"""`SessionMember`, a member of a session; and `MemberClient`, a worker that acknowledges deliveries in any order."""
 
 from __future__ import annotations
 
@@ -21,15 +21,13 @@ LONGEST_LAG = 2.0
 """seconds; members that wait for each other would not come to rest otherwise"""
 
 
-class MemberClient(DurableClient):
-    """A member of a session; the first member subscribes for all."""
+class SessionMember(DurableClient):
+    """A member of a session, worker or device; the first member subscribes for all."""
 
-    def __init__(self, network: CoreNetwork, session: str, label: str, home: str, *, key: str, lag: float) -> None:
-        super().__init__(network, session, home, lag=min(lag, LONGEST_LAG))
-        self.label, self.key = label, key
+    def __init__(self, network: CoreNetwork, session: str, label: str, home: str, *, lag: float) -> None:
+        super().__init__(network, session, home, lag=lag)
+        self.label = label
         self.random = network.random_of(f"{session} {label}")
-        self._held: set[int] = set()
-        self._peer: MemberConnection | None = None
 
     def detach(self) -> None:
         """Go away for a while; the other members stay."""
@@ -47,6 +45,16 @@ class MemberClient(DurableClient):
         self.away = False
         self._hang_up()
         self._dial()
+
+
+class MemberClient(SessionMember):
+    """A member that takes turns with others, and acknowledges each delivery by itself."""
+
+    def __init__(self, network: CoreNetwork, session: str, label: str, home: str, *, key: str, lag: float) -> None:
+        super().__init__(network, session, label, home, lag=min(lag, LONGEST_LAG))
+        self.key = key
+        self._held: set[int] = set()
+        self._peer: MemberConnection | None = None
 
     def connection_at(self, host: CoreHost, out: Pipe) -> MemberConnection:
         """Return the node's side of a new connection."""

@@ -23,8 +23,8 @@ from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
 FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members, versions)
-"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, `UNSYNCED`, `SHARED` and `MIXED`, in
-some"""
+"""modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, `UNSYNCED`, `SHARED`, `COPIED` and
+`MIXED`, in some"""
 OLD: Final = (clients, links, nodes, disks, clocks, versions)
 """families that use nothing of the newest version alone, for `MIXED` runs: with nodes of two versions"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
@@ -59,6 +59,8 @@ class Plan(NamedTuple):
     """members of the session `shared`, which begin at the first node"""
     key: str = ""
     """field by which the members share the events"""
+    copies: bool = False
+    """whether the members are devices, each with a copy of every event"""
     synced: bool = True
     """whether the disks keep all writes in a power failure"""
     publishers: str = "safe"
@@ -96,6 +98,10 @@ _TAME: Final = _table("CHANCES")
 _WILD: Final = _table("CHANCES", "WILD")
 _UNSYNCED: Final = _table("CHANCES", "UNSYNCED")
 _SHARED: Final = {False: _table("CHANCES", "SHARED"), True: _table("CHANCES", "WILD", "SHARED")}
+_COPIED: Final = {
+    False: _table("CHANCES", "SHARED", "COPIED"),
+    True: _table("CHANCES", "WILD", "SHARED", "COPIED"),
+}
 _MIXED: Final = _table("CHANCES", "MIXED", families=OLD)
 
 
@@ -108,8 +114,10 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     synced = mixed or dice.random() > 0.1
     replicas = int(count > 1 and synced and dice.random() < 0.3)
     sharing = dice.choice((0, 0, 0, 2, 3)) if synced and not mixed else 0
+    copies = sharing > 0 and dice.random() < 0.5
     table = _UNSYNCED if not synced else _WILD if dice.random() < 0.2 else _TAME
-    table = _MIXED if mixed else _SHARED[table is _WILD] if sharing else table
+    shared = _COPIED if copies else _SHARED
+    table = _MIXED if mixed else shared[table is _WILD] if sharing else table
     arcs = WITH_REPLICAS if replicas else ARCS if synced else UNSYNCED
     register = clients.register if mixed else _register
     steps: list[Step] = []
@@ -135,7 +143,8 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         clients=dice.choice((1, 1, 2)),
         lag=dice.choice((0.0, 0.0, 0.2, 2.0, 100.0)),
         members=sharing,
-        key=dice.choice(("", "x")) if sharing else "",
+        key=dice.choice(("", "x")) if sharing and not copies else "",
+        copies=copies,
         synced=synced,
         apart=dice.random() < 0.1,
         publishers=dice.choice(list(POLICIES)),

@@ -53,6 +53,7 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         plan._replace(lag=0.0),
         plan._replace(key=""),
         plan._replace(members=min(plan.members, 2)),
+        plan._replace(members=min(plan.members, 1)) if plan.copies else plan,
         plan._replace(forgetful=False),
         plan._replace(hierarchical=False),
         plan._replace(synced=True),

@@ -31,6 +31,12 @@ def sentence(record: t.Record) -> tuple[str, str]:
         case t.DeliveredToMember(client=client, member=member, publisher=publisher, sequence=sequence, broker=node):
             again = ", which a member may have had" if record.redelivered else ""
             return f"{client}/{member}", f"gets event {sequence} of {publisher} from {node}{again}"
+        case t.DeliveredToDevice(client=client, member=member, publisher=publisher, sequence=sequence, broker=node):
+            return f"{client}/{member}", f"gets event {sequence} of {publisher} from {node}"
+        case t.DeviceAdded(client=client, member=member, broker=node):
+            return f"{client}/{member}", f"is a new device at {node}"
+        case t.DeviceRemoved(client=client, member=member):
+            return f"{client}/{member}", "is removed"
         case t.AcknowledgedByMember(client=client, member=member, publisher=publisher, sequence=sequence):
             return f"{client}/{member}", f"has acknowledged event {sequence} of {publisher}"
         case t.MemberGone(client=client, member=member, broker=node):

@@ -146,6 +146,41 @@ class DeliveredToMember(NamedTuple):
     redelivered: bool
 
 
+class DeliveredToDevice(NamedTuple):
+    """A device of a session was given its copy of an event."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    publisher: str
+    sequence: int
+    event: Event
+    subscriptions: tuple[str, ...]
+    channel_number: int
+    member: str
+
+
+class DeviceAdded(NamedTuple):
+    """A node has welcomed a device for the first time, after others."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    member: str
+
+
+class DeviceRemoved(NamedTuple):
+    """A node was told to remove a device."""
+
+    time: float
+    order: int
+    broker: str
+    client: str
+    member: str
+
+
 class AcknowledgedByMember(NamedTuple):
     """The acknowledgement of a member is on the disk of the node."""
 
@@ -251,6 +286,9 @@ Record: TypeAlias = (
     Published
     | Delivered
     | DeliveredToMember
+    | DeliveredToDevice
+    | DeviceAdded
+    | DeviceRemoved
     | AcknowledgedByMember
     | MemberGone
     | Subscribed
@@ -278,6 +316,9 @@ KINDS: Final[dict[str, type[Any]]] = {
         Published,
         Delivered,
         DeliveredToMember,
+        DeliveredToDevice,
+        DeviceAdded,
+        DeviceRemoved,
         AcknowledgedByMember,
         MemberGone,
         Subscribed,

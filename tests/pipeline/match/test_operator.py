@@ -94,6 +94,21 @@ def test_nested_columns_maps_decimals_dates_and_lists_are_fields(spark: SparkSes
     )
 
 
+def test_decimals_compare_as_exact_numbers(spark: SparkSession) -> None:
+    texts = ["0.70", "0.71", "-1.40", "-1.41", "0.700000000000000001", "123456789012345678.9"]
+    rows = ", ".join(
+        f"({n}, TRY_CAST({text} AS DECIMAL(8, 2)), TRY_CAST({text} AS DECIMAL(38, 18)))" for n, text in enumerate(texts)
+    )
+    frame = spark.sql(f"SELECT * FROM VALUES {rows} AS t(n, short, long)")
+    both = {"between": "{} BETWEEN -1.4 AND 0.7", "equal": "{} = 0.7", "more": "{} > 0.7", "in": "{} IN (-1.4, 0.71)"}
+    wanted = [(f"{name} {column}", text.format(column)) for name, text in both.items() for column in ("short", "long")]
+    sql = {id: frame.where(text).select("n").collect() for id, text in wanted}  # Spark's literals are decimals, too
+    expected = Counter((row.n, id) for id, rows in sql.items() for row in rows)
+    assert found(match_events(frame, spark.createDataFrame(wanted, "id string, filter string"))) == expected
+    assert (0, "between short") in expected
+    assert (4, "between long") not in expected
+
+
 def test_cloudevents_and_plain_objects_in_json(spark: SparkSession) -> None:
     sale = {"specversion": "1.0", "id": "a", "source": "/till", "type": "sale", "data": {"sum": 5}}
     texts = [json.dumps(sale), '{"sum": 5, "type": "sale"}', None]

@@ -78,7 +78,7 @@ def sessions(
     rows = [
         (
             one["name"],
-            (f"shared by {one['members']}" if one.get("members") else "here") if one["here"] else "away",
+            _where(one),
             _moment(one["seen"]),
             f"{one['pending']:,}",
             f"{one['acknowledged']:,}",
@@ -100,6 +100,9 @@ def session(
     move_to: Annotated[
         str, typer.Option(metavar="NODE", help="Name of a node to hand the session over to.", show_default=False)
     ] = "",
+    remove_device: Annotated[
+        str, typer.Option(metavar="DEVICE", help="Name of a device to remove from the session.", show_default=False)
+    ] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Show a session with its subscriptions, end the session, or hand it over to another node.
@@ -108,11 +111,15 @@ def session(
         fieldfare admin session ana
         fieldfare admin session ana --end
         fieldfare admin session ana --move-to rome
+        fieldfare admin session ana --remove-device phone
     """
     path = f"/admin/sessions/{quoted(name)}"
     if end:
         fetch(node, path, token, method="DELETE")
         return typer.echo(f"{name} is ended")
+    if remove_device:
+        fetch(node, f"{path}?device={quoted(remove_device)}", token, method="DELETE")
+        return typer.echo(f"the device {remove_device} is removed from {name}")
     if move_to:
         fetch(node, "/admin/moves", token, method="POST", body={"session": name, "to": move_to})
         return typer.echo(f"{name} is handed over to {move_to}, and its client follows")
@@ -140,7 +147,20 @@ def session(
             typer.echo(columns((title, "filter"), rows))
     if sharing:
         typer.echo(columns(("member", "holds", "can take"), sharing))
+    copies = [
+        (one["name"], "here" if one["here"] else "away", _moment(one["seen"]), str(one["pending"]), str(one["dropped"]))
+        for one in found.get("copies", ())
+    ]
+    if copies:
+        typer.echo(columns(("device", "is", "since", "waiting", "dropped"), copies))
     return None
+
+
+def _where(one: dict[str, Any]) -> str:
+    """Return where the clients of a session in a list are."""
+    if one.get("devices"):
+        return f"{one['devices']} device{'s' * (one['devices'] > 1)}, {'here' if one['here'] else 'away'}"
+    return (f"shared by {one['members']}" if one.get("members") else "here") if one["here"] else "away"
 
 
 @reported()

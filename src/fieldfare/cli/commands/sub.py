@@ -50,6 +50,16 @@ def command(
             show_default=False,
         ),
     ] = "",
+    device: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="Name of this device of a session: each device gets every event.", show_default=False
+        ),
+    ] = "",
+    oldest: Annotated[
+        bool,
+        typer.Option("--oldest", help="Begin a new device with the oldest event that waits for another device."),
+    ] = False,
     since: Annotated[
         str,
         typer.Option(
@@ -85,6 +95,7 @@ def command(
         fieldfare sub "symbol STARTS WITH 'I'" --json --count 10
         fieldfare sub "price > 0" --since -5m
         fieldfare sub "type = 'order'" --session orders --shared
+        fieldfare sub "to = 'anna'" --session anna --device phone
         fieldfare sub "temp > :limit AND location IN myloc" --place hall --set limit=30
     """
     from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
@@ -97,6 +108,8 @@ def command(
     for name in _QUOTED.findall(_STRING.sub("''", filter)):
         hint = f"\"{name}\" is the name of a field here; if you mean the text, write '{name}'"
         typer.secho(hint, fg="yellow", err=True)
+    if (device or oldest) and (shared or not (device and session)):
+        raise InputError("--device", "a device has a name and a session: --session anna --device phone")
     if (shared or member or key) and not (shared and session):
         raise InputError("--shared", "members share a session with a name: --session orders --shared")
     run(
@@ -106,7 +119,7 @@ def command(
             client_address(node),
             token=token,
             session=session,
-            sharing={"shared": True, "member": member, "key": key} if shared else {},
+            sharing={"shared": shared, "member": member, "key": key, "device": device, "oldest": oldest},
             since=_since(since),
             count=count,
             as_json=as_json,

@@ -1,8 +1,8 @@
 """Arrow record batches to keys, column by column, without a Python loop over the rows.
 
 Kernels read numbers and strings straight from Arrow's buffers; strings are looked up in a hash table of the constants
-of all filters. A value that is no point (lists, decimals, integers too long for a float) gets the wild key, and is left
-to verification. As in `fieldfare.events.arrow`, a null is a missing field.
+of all filters. A value that is no point (lists, decimals and integers too long for a float) gets the wild key, and is
+left to verification. As in `fieldfare.events.arrow`, a null is a missing field.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from fieldfare.events import arrow
+from fieldfare.matching.match import decimal_keys
 from fieldfare.matching.store.columns import Attribute, Columns
 from fieldfare.matching.store.keys import (
     BYTES_TAG,
@@ -84,6 +85,10 @@ class Encoder:
         tag: Any
         if simple and kind.id in _NUMBERS:
             _numbers(attribute, array, batch_keys)
+            return
+        if simple and pa.types.is_decimal(kind):
+            numbers, unsure = decimal_keys.numbers(array)
+            _numbers(attribute, numbers, batch_keys, unsure)
             return
         if not simple:
             tag = _wild(attribute, array, batch_keys)
@@ -284,10 +289,10 @@ def distinct_texts(array: Any) -> tuple[list[str | None], Ints]:
     return array.dictionary.to_pylist(), np.asarray(array.indices.fill_null(-1)).astype(np.int64)
 
 
-def _numbers(attribute: Attribute, array: Any, batch_keys: _BatchKeys) -> None:
-    """Add the keys of numbers with their tags: NaN has a tag of its own."""
+def _numbers(attribute: Attribute, array: Any, batch_keys: _BatchKeys, unsure: Any = None) -> None:
+    """Add the keys of numbers with their tags: NaN has a tag of its own. Rows that are unsure get the wild key."""
     real = pa.types.is_floating(array.type)
-    if batch_keys.kernels is not None and not pa.types.is_uint64(array.type):
+    if batch_keys.kernels is not None and not pa.types.is_uint64(array.type) and unsure is None:
         if array.type.id not in _WIDE:
             array = array.cast(pa.float64() if real else pa.int64())
         batch_keys.put_numbers(attribute.number, attribute.tag, array, real=real)
@@ -302,5 +307,7 @@ def _numbers(attribute: Attribute, array: Any, batch_keys: _BatchKeys) -> None:
         tag = np.where(nan, NAN_TAG, NUMBER_TAG)
     else:
         found[(values > 2**53) | (values < -(2**53))] = WILD_KEY
+    if unsure is not None:
+        found[unsure] = WILD_KEY
     batch_keys.put(attribute.number, found, array)
     batch_keys.put(attribute.tag, tag, array)

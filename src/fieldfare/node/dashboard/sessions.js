@@ -45,12 +45,12 @@ export class Sessions {
   }
 
   _row(session) {
-    const { name, here, durable, pending, acknowledged, dropped, subscriptions, members } = session;
+    const { name, here, durable, pending, acknowledged, dropped, subscriptions, members, devices } = session;
     const button = h("button", { class: "plain", "data-session": name, onclick: () => this._choose(name) }, name);
     return h("tr", { class: name === this._chosen ? "chosen" : "" },
       h("th", { scope: "row" }, button, name === HTTP && h("small", {}, " all who publish over HTTP")),
       h("td", {}, h("i", { class: here ? "dot up" : "dot away" }), here ? "here" : "away"),
-      h("td", {}, members ? `shared by ${whole(members)}` : durable ? "durable" : h("span", { class: "hint" }, "until it goes")),
+      h("td", {}, members ? `shared by ${whole(members)}` : devices ? `devices: ${whole(devices)}` : durable ? "durable" : h("span", { class: "hint" }, "until it goes")),
       h("td", { class: "number" }, whole(pending)),
       h("td", { class: "number" }, whole(acknowledged)),
       h("td", { class: dropped ? "number bad" : "number" }, whole(dropped)),
@@ -85,8 +85,18 @@ export class Sessions {
       h("p", { class: "hint" }, `${session.here ? "Here" : "Away"}${since ? ` for ${since}` : ""}.`,
         session.owner ? ` Belongs to ${session.owner}.` : ""),
       ...this._members(session),
+      ...this._devices(session),
       ...listed("Wants", Object.entries(session.wanted)),
       ...listed("Promises", Object.entries(session.promised)));
+  }
+
+  _devices({ copies }) {
+    if (!copies?.length) return [];
+    return [
+      h("h3", {}, "Devices", h("b", {}, whole(copies.length))),
+      h("ul", { class: "filters" }, copies.map(({ name, here, pending, dropped }) =>
+        h("li", {}, h("small", {}, name), `${here ? "here" : "away"}, ${whole(pending)} waiting, ${whole(dropped)} dropped`))),
+    ];
   }
 
   _members({ sharing, key }) {

@@ -169,7 +169,10 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
         "get": Operation(
             "A session with its subscriptions", "admin", gives=views.SessionDetails, parameters=(_SESSION,)
         ),
-        "delete": Operation("End a session", "admin", 204, parameters=(_SESSION,)),
+        "delete": Operation(
+            "End a session, or remove one of its devices", "admin", 204,
+            parameters=(_SESSION, _parameter("device", "only this device")),
+        ),
     },
     "/admin/moves": {
         "post": Operation(

@@ -1,8 +1,8 @@
 """Columns to fields: the Arrow arrays that Spark passes to Python, converted for the engine.
 
-A struct is an object whose fields have dotted paths; of a map, only the keys in filters are taken. A decimal becomes an
-integer or the nearest float, a date the midnight in UTC at its beginning, a timestamp without a zone is in UTC; the
-same in lists, however deep. Columns of other types are no fields. A null is a missing field.
+A struct is an object whose fields have dotted paths; of a map, only the keys in filters are taken. A decimal stays
+exact, a date becomes the midnight in UTC at its beginning, a timestamp without a zone is in UTC; the same in lists,
+however deep. Columns of other types are no fields. A null is a missing field.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ import pyarrow.types as pt
 
 _TIME: Final = pa.timestamp("us", "UTC")
 _CLOSED: Final = pa.array(["[]", "[)", "(]", "()"])
-_DIGITS: Final = 18
-"""digits of a decimal that surely fits in 64 bits"""
 
 
 def as_batch(columns: Any, wanted: Iterable[str] | None, *, intervals: bool = False) -> pa.RecordBatch:
@@ -46,7 +44,7 @@ def is_interval(kind: pa.DataType) -> bool:
 
 _ENDS: Final = {"low", "high", "closed"}
 _ORDERED: Final = (
-    *(pt.is_integer, pt.is_floating, pt.is_timestamp),
+    *(pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_timestamp),
     *(pt.is_string, pt.is_large_string, pt.is_binary, pt.is_large_binary),
 )
 
@@ -73,9 +71,6 @@ def _part(name: str, path: str, array: Any, wanted: frozenset[str] | None, *, in
     if pt.is_list(kind) or pt.is_large_list(kind):
         item = _part(kind.value_field.name, path, array.flatten(), wanted, intervals=intervals)
         return None if item is None else _named(name, _list(item, array))
-    if pt.is_decimal(kind):
-        whole = kind.scale == 0 and kind.precision <= _DIGITS
-        return _named(name, array.cast(pa.int64() if whole else pa.float64(), safe=False))
     if pt.is_date(kind) or (pt.is_timestamp(kind) and kind.tz is None):
         return _named(name, array.cast(pa.timestamp("us")).cast(_TIME))
     return _named(name, array) if _is_value(kind) else None

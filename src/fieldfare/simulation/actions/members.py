@@ -1,4 +1,4 @@
-"""Actions of members of a shared session: workers that come, go and move, and change the filters of all."""
+"""Actions of members of a shared session, workers or devices: they come, go, move, and change the filters of all."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from fieldfare.simulation.actions.act import Act, Chances, node_of
 from fieldfare.simulation.actions.clients import FILTERS, IDS
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.core_network import CoreNetwork
-from fieldfare.simulation.member_clients import MemberClient
+from fieldfare.simulation.member_clients import SessionMember
 
 
-def member_of(network: CoreNetwork, number: int) -> MemberClient | None:
+def member_of(network: CoreNetwork, number: int) -> SessionMember | None:
     """Return the member of a number; None in a network without a shared session."""
     members = list(network.members.values())
     return members[number % len(members)] if members else None
@@ -83,6 +83,38 @@ class MoveTogether(Act, frozen=True):
             member.attach(node_of(network, self.node))
 
 
+class AddDevice(Act, frozen=True):
+    """A further device comes to a node, from now on or from the oldest waiting event on."""
+
+    node: int
+    oldest: bool = False
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Add the device, unless no device of the beginning knows a node yet."""
+        first = member_of(network, 0)
+        if first is not None and first.node:
+            label, node = f"late{len(network.trace)}", node_of(network, self.node)
+            network.add_device(first.name, label, node, lag=first.lag, late=True, oldest=self.oldest)
+
+
+class RemoveDevice(Act, frozen=True):
+    """A device that came late is removed."""
+
+    device: int
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Remove the device at the node of the session."""
+        late = [one for one in network.members.values() if one.label.startswith("late")]
+        if late:
+            device = late[self.device % len(late)]
+            network.remove_device(device.name, device.label)
+
+
+COPIED: Final[Chances] = {
+    lambda dice: AddDevice(dice.node(), dice.random() < 0.5): 3,
+    lambda dice: RemoveDevice(dice.randrange(64)): 2,
+}
+"""drawn in runs with devices"""
 SHARED: Final[Chances] = {
     lambda dice: MoveMember(dice.randrange(64), dice.node()): 5,
     lambda dice: DetachMember(dice.randrange(64)): 5,

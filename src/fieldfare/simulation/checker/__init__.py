@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from fieldfare.routing.strategies import Order
 from fieldfare.simulation.checker.channel_checks import channel_order
+from fieldfare.simulation.checker.device_checks import check_devices
 from fieldfare.simulation.checker.durable_checks import check_durable, durable_safety
 from fieldfare.simulation.checker.liveness_checks import liveness, local_liveness
 from fieldfare.simulation.checker.order_checks import causal, fifo, promised, total
@@ -24,6 +25,7 @@ __all__ = [
     "causal",
     "channel_order",
     "check",
+    "check_devices",
     "check_durable",
     "durable_safety",
     "fifo",

@@ -6,12 +6,15 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
+from fieldfare.core.devices import Device
 from fieldfare.core.inputs import Leave, OfferSession
+from fieldfare.core.member_inputs import RemoveDevice
 from fieldfare.core.state import INTERNAL, Session
 from fieldfare.events.tags import tag
 from fieldfare.filters.dynamic import MYLOC
 from fieldfare.node.context import HTTP
 from fieldfare.node.http.admin.views import (
+    DeviceView,
     MemberView,
     SessionDetails,
     Sessions,
@@ -58,6 +61,7 @@ def view(node: Node, name: str, one: Session) -> dict[str, Any]:
         "subscriptions": len(client.subscriptions) if client is not None else 0,
         "advertisements": len(client.advertisements) if client is not None else 0,
         "members": len(sharing.members) if sharing is not None else 0,
+        "devices": len(node.core.devices.of(name)),
         "place": stated.get(MYLOC, ""),
         "parameters": {parameter: tag(value) for parameter, value in stated.items() if parameter != MYLOC},
     }
@@ -102,14 +106,27 @@ async def _details(call: Call) -> Response:
             dynamic=node.core.dynamic.texts_of(name),
             sharing=[MemberView(one.label, one.holds, one.credit) for one in members],
             key=sharing.key if sharing is not None else "",
+            copies=[_device(node, found, label, one) for label, one in node.core.devices.of(name).items()],
         )
     )
 
 
+def _device(node: Node, session: Session, label: str, one: Device) -> DeviceView:
+    waiting = sum(number > one.acknowledged for number in session.pending)
+    return DeviceView(label, bool(one.member), one.last_seen + node.core.ahead, one.acknowledged, waiting, one.dropped)
+
+
 async def _end(call: Call) -> Response:
-    """End a session and drop its waiting events; the client is disconnected."""
+    """End a session and drop its waiting events; the client is disconnected. Or remove one of its devices."""
     name, _ = _session(call)
     node = call.service.node
+    device = call.request.query_params.get("device", "")
+    if device:
+        if device not in node.core.devices.of(name):
+            raise Problem(404, f"the session {name} has no device {device[:200]}")
+        node.shared.close(name, device, "the device was removed by an administrator")
+        await node.submit(RemoveDevice(name, device))
+        return Response(None, 204)
     if name.startswith(SESSION) and (name.removeprefix(SESSION),) in node.core.other_rows["webhook"]:
         raise Problem(409, f"this session delivers to a sink: DELETE /subscriptions/{name.removeprefix(SESSION)}")
     if name == HTTP:

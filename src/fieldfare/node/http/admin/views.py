@@ -127,7 +127,9 @@ class SessionView(msgspec.Struct, frozen=True):
     subscriptions: int
     advertisements: int
     members: int
-    """number of members that share the session now; 0: the session is not shared"""
+    """number of workers that share the session now"""
+    devices: int
+    """number of devices of the session, connected or not"""
     place: str
     """place that the session has stated"""
     parameters: dict[str, Any]
@@ -135,7 +137,7 @@ class SessionView(msgspec.Struct, frozen=True):
 
 
 class MemberView(msgspec.Struct, frozen=True):
-    """A member of a shared session."""
+    """A worker that shares a session."""
 
     name: str
     """name that the member has given itself; empty if none"""
@@ -145,8 +147,24 @@ class MemberView(msgspec.Struct, frozen=True):
     """deliveries that the member can take besides"""
 
 
+class DeviceView(msgspec.Struct, frozen=True):
+    """A device of a session."""
+
+    name: str
+    here: bool
+    """whether the device is connected"""
+    seen: float
+    """time at which the device connected or disconnected last"""
+    acknowledged: int
+    """number of the last delivery that the device has acknowledged"""
+    pending: int
+    """deliveries that the device has not acknowledged"""
+    dropped: int
+    """deliveries that were dropped before the device acknowledged them"""
+
+
 class SessionDetails(SessionView, frozen=True):
-    """A session with its subscriptions, advertisements and members."""
+    """A session with its subscriptions, advertisements, workers and devices."""
 
     wanted: dict[str, str]
     promised: dict[str, str]
@@ -155,6 +173,8 @@ class SessionDetails(SessionView, frozen=True):
     sharing: list[MemberView]
     key: str
     """field by which the members share the events; empty: any event may go to any member"""
+    copies: list[DeviceView]
+    """devices, each of which gets every event"""
 
 
 class SubscriptionView(msgspec.Struct, frozen=True):
