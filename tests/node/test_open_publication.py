@@ -69,7 +69,7 @@ def test_the_frames_of_a_read_become_one_input_and_a_bad_one_is_refused_alone() 
                 given.append(what)
                 submit(what, answered)  # type: ignore[arg-type]
 
-            node.node.submit_then = noting  # type: ignore[method-assign,assignment]
+            node.node.submit_then = noting  # type: ignore[method-assign]
             (connection,) = [one for one in node.node.closers if one == "bob"]
             sender = node.node.closers[connection].__self__  # type: ignore[attr-defined]
             listener = sender._socket._listener

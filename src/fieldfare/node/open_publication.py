@@ -17,7 +17,7 @@ MOST: Final = 64
 
 
 class Closed(NamedTuple):
-    """A finished publication."""
+    """The frames of an input that is complete, as numbers, and their events."""
 
     frame: f.Publish
     """The first frame, whose options are those of all."""
