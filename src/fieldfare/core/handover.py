@@ -22,7 +22,7 @@ from fieldfare.core.handover_state import (
 )
 from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput, HandoverState
-from fieldfare.core.passes import Pass, first_pass
+from fieldfare.core.passes import Pass, with_first
 from fieldfare.core.session_names import check_session
 from fieldfare.core.state import INTERNAL, RequestRefused, Session
 from fieldfare.protocol import handover as h
@@ -71,7 +71,7 @@ class Handovers:
             core.stand_ins.departing(name, now)
 
         self.departures = Departures(*parts, departed=self.departed, position=lambda: core.position, stand_in=stand_in)
-        self.passes: dict[str, Pass] = {}
+        self.passes: dict[str, tuple[Pass, ...]] = {}
         """Passes of clients that follow their sessions to this node, by session."""
 
     # Requests of clients
@@ -242,7 +242,7 @@ class Handovers:
             case h.ClientVoucher():
                 arrival = self.arrivals[name]
                 if arrival.session is not None and arrival.session.owner == message.owner:
-                    self.passes[name] = first_pass(message, now)
+                    self.passes[name] = with_first(self.passes.get(name, ()), message, now)
             case h.TargetReady() if given is HandoverInput.HOLDER_READY:
                 replicas.holder_ready(name, other)
             case h.TargetReady():

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from fieldfare.core.claims import ClaimSession
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import CancelArrival, TakeOver
+from fieldfare.core.passes import Pass
 from fieldfare.core.state import RequestRefused, Session
 from fieldfare.core.step import Step
 from fieldfare.node import security
@@ -50,24 +51,28 @@ async def ticket_holder(node: Node, hello: f.Hello) -> tuple[Principal, str]:
     name, handovers = hello.session, node.core.handovers
     passes, news = handovers.passes, asyncio.Event()
 
+    def known_by() -> Pass | None:
+        return tickets.opened(passes.get(name, ()), hello.ticket, node.clock())
+
     def watch(_: Step) -> None:
         news.set()
 
     node.watchers.add(watch)
     try:
         async with asyncio.timeout(TICKET_PATIENCE):
-            while name not in passes and handovers.status(name) == "coming":
+            while known_by() is None and handovers.status(name) == "coming":
                 await news.wait()
                 news.clear()
     except TimeoutError:
         pass
     finally:
         node.watchers.discard(watch)
-    known = passes.get(name)
-    if known is None or not tickets.opens(known, hello.ticket, node.clock()):
+    known = known_by()
+    if known is None:
         raise security.Unauthenticated("this ticket is not good here: come with your token")
     principal = tickets.principal_of(known, node.security, node.clock())
-    passes[name], ticket = tickets.renewed(known, hello.ticket)
+    renewed, ticket = tickets.renewed(known, hello.ticket)
+    passes[name] = tuple(renewed if one is known else one for one in passes[name])
     return principal, ticket
 
 

@@ -116,7 +116,12 @@ class ClientSender:
             self.wake()
 
     def close(self, reason: str, *, again: bool = False, to: str = "", follow: bool = False) -> None:
-        """End the connection as soon as possible; see `Closer`."""
+        """End the connection as soon as possible; see `Closer`.
+
+        The first farewell counts: after a quick handover, the end of the session here must not hide the way there.
+        """
+        if self._farewell is not None:
+            return
         self._farewell = f.Bye(reason, again, to, self._voucher_ticket() if to and follow else "")
         self.wake()
 

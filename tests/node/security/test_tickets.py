@@ -13,7 +13,7 @@ import pytest
 import websockets
 from tests.node.talking import linked, talking, until
 
-from fieldfare.client.client import connect
+from fieldfare.client.client import Client, connect
 from fieldfare.core.passes import LIFE
 from fieldfare.node.config import Secret, load
 from fieldfare.node.context import Context
@@ -83,13 +83,13 @@ def test_a_client_follows_with_a_ticket_and_comes_back_with_the_next(
                 assert await events.next(10) == {"x": 1}
                 await ana.publish({"x": 2})
                 assert await events.next(10) == {"x": 2}
-                first = b.node.core.handovers.passes["s"].digests
+                first = b.node.core.handovers.passes["s"][0].digests
                 b.node.closers["s"]("once more", again=True)  # a break
-                await until(lambda: b.node.core.handovers.passes["s"].digests != first)
+                await until(lambda: b.node.core.handovers.passes["s"][0].digests != first)
                 await until(lambda: ana.connected)
                 assert ana.node == "b"
-                assert len(b.node.core.handovers.passes["s"].digests) == 2
-                assert first[0] not in b.node.core.handovers.passes["s"].digests
+                assert len(b.node.core.handovers.passes["s"][0].digests) == 2
+                assert first[0] not in b.node.core.handovers.passes["s"][0].digests
                 await bob.publish({"x": 3})
                 assert await events.next(10) == {"x": 3}
                 await offer(b, a, "s")  # and home again, where the token is good
@@ -181,6 +181,39 @@ def test_a_ticket_is_for_one_session_and_ends_with_its_token(tmp_path: Path, mon
     asyncio.run(test())
 
 
+@pytest.mark.parametrize("mode", ["worker", "device"])
+def test_all_members_of_a_session_follow_without_their_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    hellos: list[f.Hello] = []
+    decode = MSGPACK_CODEC.from_client
+
+    def noted(data: bytes | str) -> f.FromClient:
+        frame = decode(data)
+        if isinstance(frame, f.Hello) and frame.session == "s":
+            hellos.append(frame)
+        return frame
+
+    def member(url: str, number: int) -> Client:
+        name = f"m{number}"
+        if mode == "device":
+            return connect(url, session="s", token=token("ana"), device=name)
+        return connect(url, session="s", token=token("ana"), shared=True, member=name)
+
+    async def test() -> None:
+        async with two(tmp_path) as (a, b), contextlib.AsyncExitStack() as stack:
+            members = [await stack.enter_async_context(member(a.hood.url, number)) for number in range(3)]
+            await offer(a, b, "s")
+            await until(lambda: all(one.node == "b" and one.connected for one in members))
+            assert len(b.node.core.handovers.passes["s"]) == 3
+
+    monkeypatch.setattr(type(MSGPACK_CODEC), "from_client", lambda self, data: noted(data))
+    asyncio.run(test())
+    assert [bool(hello.token) for hello in hellos] == [True] * 3 + [False] * (len(hellos) - 3)
+    assert len(hellos) >= 6
+    assert all(hello.ticket for hello in hellos[3:])
+
+
 def test_a_ticket_that_nobody_uses_ends_soon(tmp_path: Path) -> None:
     async def test() -> None:
         async with two(tmp_path) as (a, b):
@@ -188,9 +221,8 @@ def test_a_ticket_that_nobody_uses_ends_soon(tmp_path: Path) -> None:
                 await offer(a, b, "s")
                 bye = await ana.hear(f.Bye)
             await until(lambda: "s" in b.node.core.handovers.passes)
-            known = b.node.core.handovers.passes["s"]
-            now = b.node.clock()
-            assert tickets.opens(known, bye.ticket, now)
-            assert not tickets.opens(known, bye.ticket, now + LIFE + 1)
+            passes, now = b.node.core.handovers.passes["s"], b.node.clock()
+            assert tickets.opened(passes, bye.ticket, now) == passes[0]
+            assert tickets.opened(passes, bye.ticket, now + LIFE + 1) is None
 
     asyncio.run(test())

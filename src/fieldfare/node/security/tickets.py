@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
+from collections.abc import Iterable
 
 from fieldfare.core.passes import Pass
 from fieldfare.node.security.access_rules import Security
@@ -43,10 +44,11 @@ def vouch_for(principal: Principal, session: str, handover: str, ticket: str) ->
     )  # fmt: skip
 
 
-def opens(known: Pass, ticket: str, now: float) -> bool:
-    """Tell whether a ticket is valid for a pass; the comparison takes constant time."""
+def opened(passes: Iterable[Pass], ticket: str, now: float) -> Pass | None:
+    """Return the pass for which a ticket is valid; comparisons take constant time."""
     digest = digest_of(ticket)
-    return now < known.until and any(hmac.compare_digest(digest, one) for one in known.digests)
+    valid = (one for one in passes if now < one.until)
+    return next((known for known in valid if any(hmac.compare_digest(digest, one) for one in known.digests)), None)
 
 
 def principal_of(known: Pass, security: Security | None, now: float) -> Principal:
