@@ -30,7 +30,8 @@ from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
 from fieldfare.node.bridges import IncomingEvent, OutgoingEvent, Rejection, Status, mqtt, runner
-from fieldfare.node.bridges.mqtt_messages import ID, IncomingRule, Message, OutgoingRule, event_of, message_of
+from fieldfare.node.bridges.content import ID
+from fieldfare.node.bridges.mqtt_messages import IncomingRule, Message, OutgoingRule, event_of, message_of
 from fieldfare.node.config import ConfigError
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
