@@ -1,4 +1,4 @@
-"""`Kafka`: Apache Kafka in KRaft mode, one process on loopback in a folder of its own, to be killed and restarted."""
+"""`Kafka`: Apache Kafka in KRaft mode, a process on loopback with a folder, to be killed and restarted."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _JAVA: Final = ("java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC
 
 
 class Kafka:
-    """A broker with one disk and no replicas: what it has acknowledged survives a kill, as the page cache does."""
+    """A broker without replicas; acknowledged records survive a kill, because the page cache does."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ class Kafka:
         assert not failed, failed
 
     def read(self, topic: str, count: int) -> list[Message]:
-        """Read a topic from its beginning, as a reader that ignores aborted transactions, until there are so many."""
+        """Read a topic from the beginning until there are so many records; aborted transactions have none."""
         got: list[Message] = []
         with self._reading(topic) as consumer:
             end = time.monotonic() + PATIENCE
@@ -137,7 +137,7 @@ class Kafka:
         return got
 
     def all(self, topic: str) -> list[Message]:
-        """Read all that a topic has now."""
+        """Read a topic up to the present end."""
         got: list[Message] = []
         with self._reading(topic) as consumer:
             open_ones = {place.partition for place in consumer.assignment()}

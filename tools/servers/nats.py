@@ -1,4 +1,4 @@
-"""`NatsServer`: nats-server with JetStream on loopback in a folder of its own, to be killed and started again."""
+"""`NatsServer`: nats-server with JetStream on loopback, with a folder, to be killed and restarted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.waiting import wait_until
 
 
 class NatsServer:
-    """A server whose streams are files, written before they are acknowledged."""
+    """A server with streams in files."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -5,8 +5,8 @@ two directions. Neither side forgets a message before the other has it: `incomin
 call when the events are stored here, and `outgoing` returns when all events are stored there. A `Runner` does the rest:
 publish, subscribe, reconnect, and count.
 
-A system that numbers its messages, such as a log, need not remember how far the bridge has read: the node stores the
-number of the last message together with its event. `LogConnection` is the form for such systems.
+A system with numbered messages, such as a log, need not remember the position of the bridge: the node stores the
+number of the last message with the event. `LogConnection` is the form for such systems.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class BridgeConnection(Protocol):
 
 @runtime_checkable
 class LogConnection(Protocol):
-    """An open connection to a system that numbers its messages and gives them again from any number on."""
+    """An open connection to a log: a system with numbered messages, readable from any number on."""
 
     def incoming_from(self, position: Positions, /) -> AsyncIterator[Batch]:
-        """Yield batches of numbered messages, of each source from its position on, in the order of the numbers."""
+        """Yield batches of numbered messages, from the position of each source on, in the order of the numbers."""
         ...
 
     async def outgoing(self, events: Sequence[OutgoingEvent], /) -> Sequence[Rejection]:

@@ -7,15 +7,15 @@
     in = [{ topic = "quotes", fields = { symbol = "key" }, type = "quote" }]
     out = [{ filter = "type = 'alarm' AND level > 3", topic = "alarms", key = "{room}", mode = "binary" }]
 
-**In.** The node stores the offset of a record as the number of its event, so a record is published once, whatever
-crashes. A topic that is deleted and made again has another id in Kafka, and its offsets are other numbers here. The
-offsets are also committed under a consumer group, for people who look at the lag of the bridge; only a node that has
-lost its folder begins there.
+**In.** The node stores the offset of a record as the number of its event, so a record is published once, whichever
+side crashes. A deleted and recreated topic has another id in Kafka, and counts as another source here. The
+offsets are also committed under a consumer group, which shows the lag of the bridge; only a node without a folder
+begins there.
 
 **Out.** An event is acknowledged to the node after all replicas in sync have its record. After a crash the last
 events may be written again, with the same `fieldfare-id`.
 
-**Loops.** A record has the identity of the bridge that wrote it, and this bridge does not read it.
+**Loops.** A record has the identity of the writing bridge, which does not read the record.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class KafkaBridge:
 
     @property
     def advertisement(self) -> Filter | None:
-        """The types that the rules of `in` set; everything if one rule sets no type."""
+        """The types in the rules of `in`; everything if a rule sets no type."""
         types = [rule.type for rule in self.settings.incoming]
         if not types:
             return None
@@ -68,7 +68,7 @@ class KafkaBridge:
 
     @contextlib.asynccontextmanager
     async def connect(self) -> AsyncIterator[KafkaConnection]:
-        """Make the clients, and ask for the topics: Kafka must answer."""
+        """Make the clients, and ask for the topics, so that Kafka must answer."""
         client = kafka_settings.client(self.settings)
         reader = Reader(client, self.settings.group)
         async with closing(reader):
@@ -113,7 +113,7 @@ class KafkaConnection:
                     raise BridgeError("a topic has other partitions now: the bridge connects again")
 
     async def _start(self, partition: Partition, known: int) -> tuple[int, str]:
-        """Return the offset to begin with, and a remark on records that are gone."""
+        """Return the offset to begin with, and a remark on deleted records."""
         place = f"{partition.topic}/{partition.number}"
         low, high = await self._reader.range(partition)
         start = known or await self._reader.committed(partition)
@@ -150,4 +150,4 @@ class KafkaConnection:
 
 
 async def _nothing() -> None:
-    """Acknowledge nothing."""
+    """Acknowledge a batch without records, which Kafka does not know."""

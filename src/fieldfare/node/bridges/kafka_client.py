@@ -1,6 +1,6 @@
-"""Kafka's client for asyncio: librdkafka's calls that block run in a thread of their own, one after the other.
+"""Kafka's client for asyncio: the blocking calls of librdkafka run in a thread for reading and a thread for writing.
 
-One thread for each side keeps the order of calls, and a connection that ends waits for the call in progress.
+A thread for each side keeps the order of calls, and the end of a connection waits for the call in progress.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HOPELESS: Final = frozenset(
 
 
 class Partition(NamedTuple):
-    """A partition of a topic; a topic that is deleted and made again has another id."""
+    """A partition of a topic; a deleted and recreated topic has another id."""
 
     topic: str
     number: int
@@ -43,7 +43,7 @@ class Partition(NamedTuple):
 
 
 class _Side:
-    """A client of librdkafka, its thread, and the last error that concerns all its work."""
+    """A client of librdkafka with a thread, and the last error of the client as a whole."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, "fieldfare-kafka")
@@ -51,12 +51,12 @@ class _Side:
         """why all further work is in vain; empty: it is not"""
 
     def note(self, error: KafkaError) -> None:
-        """Take an error that librdkafka tells outside of a call; it retries what may pass, but not quietly."""
+        """Take an error from outside of a call; librdkafka retries after most errors, but not quietly."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN or error.fatal():
             self.failed = error.str()
 
     async def call(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Call a function that blocks; BridgeError for an error of Kafka."""
+        """Call a blocking function; BridgeError for an error of Kafka."""
         if self.failed:
             raise BridgeError(self.failed)
         try:
@@ -65,7 +65,7 @@ class _Side:
             raise BridgeError(_said(error.args[0])) from None
 
     async def end(self, close: Callable[[], object]) -> None:
-        """Close the client after the call in progress, which need not wait for Kafka any more."""
+        """Close the client after the call in progress, which stops waiting for Kafka."""
         self.failed = self.failed or "the connection is closed"
         try:
             await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._thread, close))
@@ -107,7 +107,7 @@ class Reader:
         ]
 
     async def committed(self, partition: Partition) -> int | None:
-        """Return the offset that the group has committed; None: none."""
+        """Return the committed offset of the group; None without a commit."""
         place = TopicPartition(partition.topic, partition.number)
         (found,) = await self._side.call(self._consumer.committed, [place], SECONDS)
         return found.offset if found.offset >= 0 else None
@@ -126,7 +126,7 @@ class Reader:
         await self._side.call(self._consumer.assign, places)
 
     async def read(self) -> list[Record]:
-        """Return records that have arrived, in the order of each partition; none after a moment without records."""
+        """Return new records in the order of each partition, or an empty list after a moment."""
         found = await self._side.call(self._consumer.consume, _MOST, _WAIT)
         for one in found:
             if (error := one.error()) is not None:
@@ -134,7 +134,7 @@ class Reader:
         return [_record(one) for one in found]
 
     async def commit(self, offsets: dict[Partition, int]) -> None:
-        """Note in Kafka up to where partitions are done, and return when Kafka has noted it."""
+        """Commit the offsets of partitions, and return when Kafka has the commit."""
         places = [TopicPartition(one.topic, one.number, offset) for one, offset in offsets.items()]
         await self._side.call(lambda: self._consumer.commit(offsets=places, asynchronous=False))
 
@@ -160,7 +160,7 @@ class Writer:
         )
 
     async def write(self, records: Sequence[Record]) -> list[Rejection]:
-        """Write records and return when Kafka has them; the result has those that no attempt would write."""
+        """Write records and return when Kafka has all but the rejected ones."""
         return await self._side.call(self._write, records)
 
     def _write(self, records: Sequence[Record]) -> list[Rejection]:
@@ -186,7 +186,7 @@ class Writer:
         return [Rejection(f"Kafka refuses a record to {topic}: {_said(problem)}") for problem, topic in failed]
 
     async def close(self) -> None:
-        """Drop what is not written yet, after the call in progress."""
+        """Drop unwritten records, after the call in progress."""
 
         def close() -> None:
             self._producer.purge()

@@ -1,4 +1,4 @@
-"""The settings of a Kafka bridge, and the rules that their types cannot express."""
+"""The settings of a Kafka bridge, and the rules beyond the types."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OURS: Final = frozenset(
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"incoming": "in", "outgoing": "out"}):
-    """The settings of a bridge, by their names in the file."""
+    """The settings of a bridge, by the names in the file."""
 
     servers: str
     """addresses of Kafka brokers: HOST:PORT, separated by commas"""
@@ -52,7 +52,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={
 
 
 def read(identity: str, table: Mapping[str, Any]) -> tuple[Settings, list[Filter]]:
-    """Return the settings in a table, with the filters of `out` parsed; ConfigError if one is wrong."""
+    """Return the settings in a table, with the parsed filters of `out`; ConfigError for a mistake."""
     given = settings(table, Settings)
     if not _SERVERS.fullmatch(given.servers):
         raise ConfigError(
@@ -82,7 +82,7 @@ def read(identity: str, table: Mapping[str, Any]) -> tuple[Settings, list[Filter
 
 
 def client(given: Settings) -> dict[str, str | int | float | bool]:
-    """Return the settings of librdkafka that readers and writers share."""
+    """Return the settings of librdkafka for readers and writers."""
     protocol = ("SASL_" if given.username else "") + ("SSL" if given.tls else "PLAINTEXT")
     found: dict[str, str | int | float | bool] = {
         "client.id": given.group,

@@ -7,15 +7,15 @@
     in = [{ subject = "sensors.*.temperature", fields = { room = 1 }, type = "temperature" }]
     out = [{ filter = "type = 'alarm' AND level > 3", subject = "alarms.{room}" }]
 
-**In.** The node stores the number of a message in its stream as the number of its event, so a message is published
-once, whatever crashes. The bridge reads a stream from there on, in order and without acknowledgements: NATS remembers
-nothing for the bridge. So the stream must keep messages by limits; a stream that drops what all have acknowledged
-would drop messages while the bridge is away, and is refused.
+**In.** The node stores the stream sequence of a message as the number of the event, so a message is published once,
+whichever side crashes. The bridge reads a stream from there on, in order and without acknowledgements: NATS remembers
+nothing for the bridge. So the stream must keep messages by limits; a stream with another retention would drop messages
+while the bridge is away, and is refused.
 
-**Out.** An event is acknowledged to the node after JetStream has stored the message. `Nats-Msg-Id` stays the same if
-the message is sent again; JetStream drops the second one within the window of the stream (2 minutes).
+**Out.** An event is acknowledged to the node after JetStream has stored the message. `Nats-Msg-Id` stays the same in
+a second attempt, which JetStream drops within the window of the stream (2 minutes).
 
-**Loops.** A message has the identity of the bridge that sent it, and this bridge does not read it.
+**Loops.** A message has the identity of the sending bridge, which does not read the message.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class NatsBridge:
 
     @property
     def advertisement(self) -> Filter | None:
-        """The types that the rules of `in` set; everything if one rule sets no type."""
+        """The types in the rules of `in`; everything if a rule sets no type."""
         types = [rule.type for rule in self.settings.incoming]
         if not types:
             return None
@@ -110,7 +110,7 @@ class NatsConnection:
         self._streams: JetStreamContext = client.jetstream(timeout=SECONDS)
 
     async def incoming_from(self, position: Positions) -> AsyncIterator[Batch]:
-        """Yield messages by all rules, by each from its position on."""
+        """Yield messages by all rules, from the position of each rule on."""
         rules = self._bridge.settings.incoming
         readers = [await self._reader(rules, place, position) for place in range(len(rules))]
         for one in readers:
@@ -134,7 +134,7 @@ class NatsConnection:
             await asyncio.gather(*pending, return_exceptions=True)
 
     async def _reader(self, rules: Sequence[IncomingRule], place: int, position: Positions) -> _Reader:
-        """Return a reader that begins after the last message in the node."""
+        """Return a reader for the messages after the last message in the node."""
         subject = rules[place].subject
         with _told(f"the stream of {subject}"):
             name = await self._streams.find_stream_name_by_subject(subject)
@@ -168,7 +168,7 @@ class NatsConnection:
         return _Reader(rules, place, source, reading, remark if gone else "")
 
     async def outgoing(self, events: Sequence[OutgoingEvent], /) -> Sequence[Rejection]:
-        """Publish events in order, and wait until JetStream has stored all of them."""
+        """Publish events in order, and wait until JetStream has stored the last."""
         rejections: list[Rejection] = []
         stored: list[tuple[str, asyncio.Future[PubAck]]] = []
         for one in events:
@@ -199,7 +199,7 @@ class NatsConnection:
 
 
 class _Reader:
-    """The messages of one rule, in the order of their stream."""
+    """The messages of a rule, in the order of the stream."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class _Reader:
         self.source, self.gone = source, gone
 
     async def read(self) -> list[Msg]:
-        """Return messages that have arrived; none after a while without."""
+        """Return new messages, or an empty list after a while."""
         with _told(f"the messages of {self._rules[self._place].subject}"):
             try:
                 return await self._reading.fetch(_MOST, timeout=_WAIT)
@@ -222,7 +222,7 @@ class _Reader:
                 return []
 
     def arrived(self, found: Sequence[Msg], identity: str) -> list[IncomingEvent | Rejection]:
-        """Return the events in messages, without those of this bridge and those of an earlier rule."""
+        """Return the events in messages, except messages of this bridge or of an earlier rule."""
         events: list[IncomingEvent | Rejection] = []
         for one in found:
             place = one.metadata.sequence
@@ -239,7 +239,7 @@ class _Reader:
 
 @contextlib.contextmanager
 def _told(about: str) -> Iterator[None]:
-    """Turn errors of NATS into BridgeErrors that say what they are about."""
+    """Turn errors of NATS into BridgeErrors about a stream or message."""
     try:
         yield
     except MaxPayloadError:
@@ -257,4 +257,4 @@ async def _nothing() -> None:
 
 
 async def _ignore(error: Exception) -> None:
-    """Leave an error to the call that fails by it."""
+    """Leave an error to the failing call."""

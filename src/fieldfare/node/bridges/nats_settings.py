@@ -1,4 +1,4 @@
-"""The settings of a NATS bridge, and the rules that their types cannot express."""
+"""The settings of a NATS bridge, and the rules beyond the types."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATTERN: Final = re.compile(r"([^\s.*>]+|\*)(\.([^\s.*>]+|\*))*(\.>)?|>")
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"incoming": "in", "outgoing": "out"}):
-    """The settings of a bridge, by their names in the file."""
+    """The settings of a bridge, by the names in the file."""
 
     url: str
     """address of a NATS server: nats://HOST:PORT, or tls://HOST:PORT"""
@@ -42,7 +42,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={
 
 
 def read(table: Mapping[str, Any]) -> tuple[Settings, list[Filter]]:
-    """Return the settings in a table, with the filters of `out` parsed; ConfigError if one is wrong."""
+    """Return the settings in a table, with the parsed filters of `out`; ConfigError for a mistake."""
     given = settings(table, Settings)
     _check_url(given.url)
     if not given.incoming and not given.outgoing:

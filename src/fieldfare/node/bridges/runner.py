@@ -2,8 +2,8 @@
 
 The bridge `plant` has the session `bridge:plant`. An incoming event is published by this session, and acknowledged to
 the other system when it is stored here. An outgoing event waits in this session, and is acknowledged here when it is
-stored there. A crash of either side loses no event; events on their way may come twice. Messages that the other system
-numbers come in once: see `sources`.
+stored there. A crash of either side loses no event; events on their way may come twice. Numbered messages come
+in once: see `sources`.
 
 An event that came in does not go out again by the same bridge: its publisher is the session itself, or the session of a
 source. The publisher travels with an event from node to node, so the same holds across a network: bridges of the same
@@ -146,7 +146,7 @@ class Runner:
         await self._advertise(self.session)
 
     async def _advertise(self, session: str) -> None:
-        """Advertise what a session may publish, and end the advertisement of earlier settings."""
+        """Advertise the incoming events for a session, and end the advertisement of earlier settings."""
         if self._node.core.broker.strategy.advertisements is None:
             return
         advertisement = self._bridge.advertisement

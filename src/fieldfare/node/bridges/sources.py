@@ -1,8 +1,8 @@
-"""`Sources`: the numbered sources of a bridge, such as the partitions of a topic, each with a session of its own.
+"""`Sources`: the numbered sources of a bridge, such as the partitions of a topic, each with a session for each.
 
-The session `bridge:plant/quotes/0` publishes the messages of one source under their own numbers. The node stores the
-number with the event and accepts no number twice: a message that is read again, after whatever crash, is published
-once. A number means the same message for ever, so a source that begins anew needs another name.
+The session `bridge:plant/quotes/0` publishes the messages of a source under the numbers of the source. The node stores
+the number with the event and accepts no number twice: a message read again after a crash is published once. A number
+means the same message for ever, so a source with a new beginning needs another name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fieldfare.node.node import Node
 
 
 class Sources:
-    """The sessions of the sources of one connection; the stack ends them with the connection."""
+    """The sessions of the sources of a connection; the stack ends all with the connection."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Sources:
         return self._node.core.sessions[name].sequence
 
     def publications(self, source: str, events: Sequence[IncomingEvent], now: float) -> Iterator[Publication]:
-        """Return the publications of new messages; those with successive numbers are one publication."""
+        """Return the publications of new messages; successive numbers go into the same publication."""
         name = self.name(source)
         known = self._node.core.sessions[name].sequence
         new = [(one.number - place, one) for place, one in enumerate(events) if one.number > known]
