@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StringType, StructType
 
+from fieldfare.pipeline.sources.kafka import missing_jar
 from fieldfare.pipeline.table.csv import Row, read_csv
 from fieldfare.pipeline.table.schema import declared
 
@@ -124,11 +125,8 @@ def _reader(spark: SparkSession, kind: FileFormat, path: str, *, stream: bool, m
         return spark.readStream.format(source).schema(batch.schema).options(**options).load(path)
     except AnalysisException as error:
         if error.getCondition() == "AVRO_DATA_SOURCE_NOT_ENABLED":
-            package = f"org.apache.spark:spark-avro_2.13:{spark.version}"
-            raise FilesError(
-                f"Avro needs a jar that Spark does not bring: set spark.jars.packages to {package} when the session"
-                " starts, or spark.jars to the jar of that name"
-            ) from None
+            advice = missing_jar("avro", spark.version)
+            raise FilesError(f"Avro needs a jar that Spark does not bring: {advice}") from None
         raise FilesError(f"{path} cannot be read as {kind}: {error.getMessage()}") from None
 
 
