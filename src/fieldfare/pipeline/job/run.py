@@ -26,7 +26,7 @@ from fieldfare.pipeline.job.plan import Tables, fields_of, planned, raw
 from fieldfare.pipeline.job.report import Reporter
 from fieldfare.pipeline.job.subscriptions import followed
 from fieldfare.pipeline.sinks import Sink
-from fieldfare.pipeline.spark import spark_session
+from fieldfare.pipeline.spark import is_remote, spark_session
 
 CHECKPOINT: Final = "checkpoint"
 LOG: Final = "spark.log"
@@ -64,6 +64,11 @@ def ready(
         spark = spark_session(master or pipeline.spark.get("master"), settings, log=state / LOG)
         if ours:
             stack.callback(spark.stop)
+        if is_remote(spark):
+            raise PipelineError(
+                "a pipeline does not run through Spark Connect, as its sinks run beside Spark's driver: run it there,"
+                " or with an address such as spark://HOST:7077; the functions of fieldfare.pipeline do work"
+            )
         subscriptions = None
         if pipeline.match is not None:
             subscriptions = stack.enter_context(followed(spark, pipeline.match, state, told))

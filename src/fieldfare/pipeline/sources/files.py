@@ -24,6 +24,7 @@ from pyspark.sql.types import StringType, StructType
 from fieldfare.pipeline.sources.kafka import missing_jar
 from fieldfare.pipeline.table.csv import Row, read_csv
 from fieldfare.pipeline.table.schema import declared
+from fieldfare.pipeline.workers import check_workers
 
 
 class FileFormat(StrEnum):
@@ -72,6 +73,7 @@ def read_files(
         max_files: the largest number of files in a micro-batch of the stream.
         fields: declared fields. A cell of CSV in a string field stays a string: 12 is "12" then.
     """
+    check_workers(spark)
     place = str(path)
     kind = _format(spark, place, format)
     read = _reader(spark, kind, place, stream=stream, max_files=max_files)

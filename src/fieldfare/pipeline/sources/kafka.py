@@ -80,20 +80,24 @@ def _advice(spark: SparkSession, error: PySparkException) -> str:
 def _json() -> tuple[Column, Column]:
     """Return the text of an event, and the problem of a record.
 
-    A CloudEvent in binary mode is put together as text: the decoder judges the result, as that of any other text.
+    A CloudEvent in binary mode is put together as text: the decoder judges the result, as that of any other text. Spark
+    reads more as JSON than the decoder does, such as 'a': without a content type such data end in the quarantine.
     """
     value = F.col("value")
     text = value.cast("string")
-    kind = F.expr("cast(element_at(filter(headers, h -> h.key = 'content-type'), -1).value AS string)")
+    kind = F.expr("cast(try_element_at(filter(headers, h -> h.key = 'content-type'), -1).value AS string)")
     media = F.lower(F.trim(F.substring_index(kind, ";", 1)))
     says_json = (media == "application/json") | media.endswith("+json")
-    is_json = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1  # and not two values, or half of one
+    # Both stop reading at their own bracket, so only a single whole value satisfies both.
+    listed = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
+    named = F.json_object_keys(F.concat(F.lit('{"data":'), text, F.lit("}"))).isNotNull()
+    is_json = F.coalesce(listed & named, F.lit(False))
     is_text = media.startswith("text/") & F.call_function("is_valid_utf8", text)
     data = (
         F.when(F.length(value) == 0, F.lit(""))
         .when(is_json & F.coalesce(says_json, F.lit(True)), F.concat(F.lit(',"data":'), text))
         .when(F.coalesce(is_text, F.lit(False)), F.concat(F.lit(',"data":'), _quoted(text)))
-        .otherwise(F.concat(F.lit(',"data_base64":"'), F.base64(value), F.lit('"')))
+        .otherwise(F.concat(F.lit(',"data_base64":"'), F.translate(F.base64(value), "\r\n", ""), F.lit('"')))
     )
     attributes = F.transform(
         F.filter("headers", lambda one: one["key"].startswith("ce_")),
@@ -101,9 +105,13 @@ def _json() -> tuple[Column, Column]:
             _quoted(F.substring(one["key"], 4, _LONG)), F.lit(":"), _quoted(one["value"].cast("string"))
         ),
     )
-    named = F.concat(F.lit(',"datacontenttype":'), _quoted(kind))
+    media_type = F.when(kind.isNotNull(), F.concat(F.lit(',"datacontenttype":'), _quoted(kind)))
     joined = F.concat(
-        F.lit("{"), F.array_join(attributes, ","), F.coalesce(named, F.lit("")), F.coalesce(data, F.lit("")), F.lit("}")
+        F.lit("{"),
+        F.array_join(attributes, ","),
+        F.coalesce(media_type, F.lit("")),
+        F.coalesce(data, F.lit("")),
+        F.lit("}"),
     )
     is_binary = F.coalesce(F.exists("headers", lambda one: one["key"] == "ce_specversion"), F.lit(False))
     not_json = is_binary & says_json & ~is_json & (F.length(value) > 0)
@@ -134,6 +142,6 @@ def _avro(options: Mapping[str, object]) -> tuple[Column, Column]:
     schema = given if given.lstrip()[:1] in '{["' else Path(given).read_text(encoding="utf-8")
     value = F.expr(f"substring(value, {int(str(options.get('skip', 0))) + 1})")
     permissive = F.create_map(F.lit("mode"), F.lit("PERMISSIVE"))
-    read = F.call_function("from_avro", value, F.lit(schema), permissive)
-    wrong = F.col("value").isNotNull() & read.isNull()
-    return F.to_json(read), F.when(wrong, F.lit("the value is not Avro of the schema"))
+    text = F.to_json(F.call_function("from_avro", value, F.lit(schema), permissive))
+    wrong = F.col("value").isNotNull() & (text.isNull() | (text == "{}"))  # Spark gives nulls for bytes it cannot read
+    return text, F.when(wrong, F.lit("the value is not Avro of the schema, or has no field with a value"))
