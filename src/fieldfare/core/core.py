@@ -245,7 +245,7 @@ class Core:
     def expire(self, now: float, life: float) -> list[str]:
         """End sessions after `life` seconds without use, and drop expired events; return the ended sessions."""
         ended = self.sessions.expire(now, life)
-        self.replicas.expire(now, life)
+        self.replicas.expire(now, life, now + self.ahead)
         self.deliveries.expire(now + self.ahead)
         self.members.expire()
         self.devices.expire(now, life)
@@ -353,6 +353,8 @@ class Core:
 
     def _route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float, sender: str) -> None:
         followed = self.handovers.any() or self.replicas.any()
+        if followed:
+            self.replicas.describe_changed()
         events = [forward for forward, _ in accepted]
         for forward, clients, neighbours, _, place in self.broker.route(events, sender, now):
             self.position += 1

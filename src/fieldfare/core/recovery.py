@@ -47,13 +47,14 @@ OF_SESSIONS: Final = (
     "device",
     "copy",
     "kept",
+    "former",
     "departure",
 )
 """Kinds of rows that are of no use without the row of the session."""
 OF_NEIGHBOURS: Final = ("told", "outbox")
 """Kinds of rows that are of no use without the row of the neighbour."""
 
-NEW_ROWS: Final = ("acknowledged", "device", "dynamic", "parameters", "stand-in")
+NEW_ROWS: Final = ("acknowledged", "device", "dynamic", "parameters", "stand-in", "former")
 """Kinds of rows about sessions that the version before does not know, and leaves alone; see `life_rows`."""
 
 logger = logging.getLogger("fieldfare.node")

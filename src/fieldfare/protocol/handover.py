@@ -160,6 +160,8 @@ class ReplicaProgress(HandoverMessage, frozen=True):
     moves: Number
     last_events: list[tuple[str, str, Number]]
     """By publisher and identity: the last event that the client has acknowledged."""
+    complete: bool = False
+    """Whether the holder was sent all deliveries that wait from before the description of this ticket."""
 
 
 class SessionTakenOver(HandoverMessage, frozen=True):
