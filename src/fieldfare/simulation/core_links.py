@@ -147,7 +147,7 @@ class LinkEnd:
             return LinkResume(host.network.fresh("link"), "", 0, lives=extend((), core.life, 1))
         lives = yield LivesOfLink(self.neighbour)
         names, received = (known.local_name, known.remote_name), (known.written, known.remote_lives)
-        return LinkResume(*names, *received, lives, known.acknowledged + 1, known.last)
+        return LinkResume(*names, *received, lives, known.acknowledged + 1, known.last, known.incomplete)
 
     # Frames
 
