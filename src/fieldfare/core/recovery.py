@@ -28,6 +28,7 @@ from fieldfare.protocol.journal import (
     StoredRows,
     details_of,
     handed_over,
+    high_water,
     is_handed_over,
 )
 from fieldfare.protocol.messages import FilterUpdate
@@ -93,7 +94,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
             core.deliveries.replace_earlier(str(name), session, int(number))
     for (neighbour, number), data in stored.get("outbox", {}).items():
         core.links[str(neighbour)].outbox[int(number)] = data
-    core.position = int(stored.get("checkpoint", {}).get((), 0))
+    core.position = high_water(stored)
     for entry in entries:
         _restore_entry(core, entry)
     core.replicas.finish_restore()

@@ -177,6 +177,8 @@ class SessionNotHere(HandoverMessage, frozen=True):
     """Node that may have the session; empty if none is known. With a reason: members share the session there."""
     refused: str = ""
     """Reason of a refusal; empty if the session is elsewhere."""
+    gone: bool = False
+    """Whether the sender has no session of the name, and nothing of such a session is on the way from there."""
 
 
 class CancelHandover(HandoverMessage, frozen=True):

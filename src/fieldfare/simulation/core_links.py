@@ -205,7 +205,7 @@ class LinkEnd:
             return what
         entry = host.disk.entries((what,)).get(what)
         if entry is None:
-            host.network.problem(f"{host.name} has lost event {what}, which {self.neighbour} has not got")
+            host.network.lost_event(host.name, what, self.neighbour)
             return wire.NOTHING
         host.network.forwarded(host.name, self.neighbour, entry)
         return wire.encode_forward(entry)
