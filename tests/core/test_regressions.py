@@ -124,6 +124,22 @@ def test_a_node_whose_rows_may_be_lost_asks_for_the_filters_of_its_neighbours() 
     assert Row("incomplete", ("a",)) in release(core).rows
 
 
+def test_numbers_in_the_log_are_void_after_the_neighbour_went_back_in_time() -> None:
+    """Rows and neighbour had lost the same messages, the log had not: new messages under the numbers were dropped."""
+    core = make()
+    core.links.connect("a", m.Role.PEER, 0.0, local_name="1", remote_name="2", remote_lives=(("first", 1),))
+    core.links.receive("a", 1, [wire.encode(m.FilterUpdate((parse("x = 1"),))), forward(1)], 0.0)
+    before = stored(release(core))
+    core.links.receive("a", 3, [wire.encode(m.FilterUpdate((parse("x = 2"),))), forward(2), forward(3)], 0.0)
+    entries = [*release(core).entries]
+    core = make(before, entries)
+    assert core.links["a"].already.keys() == {4, 5}
+    core.links.resume("a", LinkResume("2", "1", 0, lives=(("first", 1), ("second", 3)), last=4), "")
+    assert not core.links["a"].already
+    assert core.links.receive("a", 3, [forward(4), forward(5), forward(6)], 1.0) == 3
+    assert len(core.sessions["ana"].pending) == 5
+
+
 def test_a_neighbour_that_may_have_lost_filters_hears_all_of_them() -> None:
     core = make()
     core.links.connect("a", m.Role.PEER, 0.0, local_name="1", remote_name="2")

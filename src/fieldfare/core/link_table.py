@@ -135,14 +135,16 @@ class LinkTable(dict[str, Link]):
             self.announce_filters(neighbour)
         sent = max(valid, link.acknowledged)
         self.acknowledge(neighbour, sent)
-        theirs_valid = min(still_valid(link.received, link.remote_lives, theirs.lives), theirs.last)
-        received = max(theirs_valid, theirs.first - 1)
+        known = max([link.received, *link.already])
+        theirs_valid = min(still_valid(known, link.remote_lives, theirs.lives), theirs.last)
+        received = max(min(link.received, theirs_valid), theirs.first - 1)
         if received != link.received:
             before, after = link.received + 1, received + 1
             logger.error("%s goes on with message %d of %s, not with %d", here, after, neighbour, before)
+        if received != link.received or theirs_valid < known:
             link.received = link.written = received
             link.last_change, link.renumbered_at = min(link.last_change, received), self._core.position
-            link.already = {}
+            link.already = {number: place for number, place in link.already.items() if number <= theirs_valid}
         link.remote_lives, link.id, link.version = theirs.lives[-MOST:], id, version
         self.store(neighbour)
         return sent
