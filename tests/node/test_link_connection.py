@@ -242,7 +242,7 @@ def test_a_node_asks_for_filters_that_its_disk_may_have_lost(incomplete: bool) -
                     meet = link_frames.LinkHello("b", "", node.node.config.strategy, life=life)
                     for frame in (meet, link_frames.LinkResume("x", name, 0, lives=(("1", 1),))):
                         await b.send(msgspec.msgpack.encode(frame))
-                        heard.append(msgspec.msgpack.decode(await b.recv()))
+                        heard.append(msgspec.msgpack.decode(await b.recv(decode=False)))
                     await until(lambda: "b" in node.hood.up)
                 await until(lambda: "b" not in node.hood.up)
                 node.node.core.links["b"].incomplete = incomplete

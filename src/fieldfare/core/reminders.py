@@ -42,8 +42,9 @@ class Reminders:
     def maintain(self) -> None:
         """Remind the other node of each handover that the maintenance before has seen, too."""
         states = self._core.handovers.states
-        moving = [*states.arrivals.items(), *states.departures.items()]
-        self._seen = {(name, one.ticket): self._seen.get((name, one.ticket), 0) + 1 for name, one in moving}
+        moving = [(name, one.ticket) for name, one in states.arrivals.items()]
+        moving += [(name, one.ticket) for name, one in states.departures.items()]
+        self._seen = {handover: self._seen.get(handover, 0) + 1 for handover in moving}
         for name in [name for (name, _), count in self._seen.items() if is_due(count)]:
             with states.transition(name, HandoverInput.REMIND) as next_states:
                 if next_states is not IGNORED:

@@ -199,8 +199,10 @@ class Replicas:
     def _report(self, name: str, last_events: list[EventId], *some: str, complete: bool = False) -> None:
         """Tell some holders, or all, how far a session is."""
         session, holders = self._core.sessions.get(name), self.holders.get(name, {})
-        for holder in some or holders if session is not None else ():
-            counts = session.sequence, session.count, session.acknowledged, session.moves
+        if session is None:
+            return
+        counts = session.sequence, session.count, session.acknowledged, session.moves
+        for holder in some or holders:
             self._send(holder, h.ReplicaProgress(name, holders[holder].ticket, *counts, last_events, complete))
 
     def offered(self, name: str, target: str) -> None:
