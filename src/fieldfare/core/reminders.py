@@ -34,7 +34,7 @@ class Reminders:
     """How often the maintenance has seen each handover."""
 
     def __init__(self, core: Core) -> None:
-        """Begin without handovers."""
+        """Begin to count with the next maintenance."""
         self._core = core
         self._seen: dict[tuple[str, str], int] = {}
         """By session and ticket."""
