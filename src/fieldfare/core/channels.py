@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from fieldfare.core.channel_map import ChannelMap
-from fieldfare.core.replicas import NUMBER_GAP
 from fieldfare.core.state import Origin, RequestRefused
+from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.protocol import channels as c
