@@ -36,6 +36,7 @@ from fieldfare.pipeline.match.merge_plan import measured
 from fieldfare.pipeline.sinks.folders import folder_of, write_by_subscriber
 from fieldfare.pipeline.sources import register
 from fieldfare.pipeline.sources.files import read_files
+from fieldfare.pipeline.statistics.attributes import EventStatistics
 
 RAW = ['{"n": 1, "x": 5, "id": "e1", "source": "/s", "time": "2026-01-01T00:00:00Z"}', "{no"]
 PERIOD = "named_struct('low', timestamp'2026-01-01', 'high', timestamp'2026-02-01') AS valid"
@@ -103,8 +104,10 @@ def calls(spark: SparkSession, folder: Path) -> dict[str, Callable[[], Any]]:
         with ready(parse(text + f'sink=[{{kind="parquet", of="events", path="{folder}/x"}}]')):
             pass
 
+    def statistics() -> EventStatistics:
+        return attribute_statistics(past(), subscriptions)
+
     queries = spark.sql(f"SELECT 'q' AS id, 'x > 1' AS filter, {PERIOD}")
-    statistics = lambda: attribute_statistics(past(), subscriptions)  # noqa: E731
     return {
         "match_events": lambda: pairs(match_events(events, subscriptions)),
         "publish_subscriptions": lambda: publish_subscriptions(subscriptions, catalogue),

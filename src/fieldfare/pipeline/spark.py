@@ -78,9 +78,10 @@ def spark_session(
             return builder.getOrCreate()
     except PySparkRuntimeError:
         if packages := chosen.get("spark.jars.packages"):
+            more = f". More in {log}" if log else ""
             raise SparkNotStarted(
                 f"Spark does not start with spark.jars.packages = {packages}: no repository gives these versions, or"
-                f" there is no network; fetch the jars and name the files in spark.jars{f'. More in {log}' if log else ''}"
+                f" there is no network; fetch the jars and name the files in spark.jars{more}"
             ) from None
         raise
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
@@ -121,6 +121,21 @@ def _told_apart(records: DataFrame, how: Normalise) -> DataFrame:
     return arriving.dropDuplicatesWithinWatermark(["source", _KEY]).drop(_KEY, "arrived")
 
 
+def measures(records: DataFrame) -> list[Column]:
+    """Return the counts of the rows of each table, and the last version of the subscriptions."""
+    good = F.col("reason").isNull()
+    timely = good & ~F.col(f"`{_LATE}`")
+    matched = MATCHES in records.columns
+    size = F.size(f"`{MATCHES}`.matches") if matched else F.lit(0)
+    return [
+        F.count_if(timely).alias("events"),
+        F.count_if(good & F.col(f"`{_LATE}`")).alias("late"),
+        F.count_if(~good).alias("quarantined"),
+        F.coalesce(F.sum(F.when(timely, size)), F.lit(0)).alias("deliveries"),
+        F.max(f"`{MATCHES}`.snapshot" if matched else F.lit(None).cast("long")).alias("snapshot"),
+    ]
+
+
 @dataclass(frozen=True)
 class Tables:
     """A micro-batch with its tables."""
@@ -161,17 +176,7 @@ class Tables:
 
     def counted(self) -> DataFrame:
         """Count the rows of each table, in a single row with the last version of the subscriptions."""
-        good = F.col("reason").isNull()
-        timely = good & ~F.col(f"`{_LATE}`")
-        matched = MATCHES in self.records.columns
-        size = F.size(f"`{MATCHES}`.matches") if matched else F.lit(0)
-        return self.records.agg(
-            F.count_if(timely).alias("events"),
-            F.count_if(good & F.col(f"`{_LATE}`")).alias("late"),
-            F.count_if(~good).alias("quarantined"),
-            F.coalesce(F.sum(F.when(timely, size)), F.lit(0)).alias("deliveries"),
-            F.max(f"`{MATCHES}`.snapshot" if matched else F.lit(None).cast("long")).alias("snapshot"),
-        )
+        return self.records.agg(*measures(self.records))
 
     def _good(self, *, late: bool) -> DataFrame:
         return self.records.where(F.col("reason").isNull() & (F.col(f"`{_LATE}`") == F.lit(late)))

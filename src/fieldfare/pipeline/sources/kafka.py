@@ -62,7 +62,7 @@ def missing_jar(name: str, version: str) -> str:
     """Return the advice for a jar that Spark does not bring.
 
     >>> missing_jar("avro", "4.3.0")
-    "set spark.jars.packages to org.apache.spark:spark-avro_2.13:4.3.0, or spark.jars to the files, when Spark starts"
+    'set spark.jars.packages to org.apache.spark:spark-avro_2.13:4.3.0, or spark.jars to the files, when Spark starts'
     """
     package = f"org.apache.spark:spark-{name}_2.13:{version}"
     return f"set spark.jars.packages to {package}, or spark.jars to the files, when Spark starts"

@@ -62,7 +62,9 @@ def _produce(producer: Producer, topic: str, rows: Iterable[Row]) -> None:
             failed.append(error)
 
     for row in rows:
-        headers = [(one.key, bytes(one.value) if one.value is not None else None) for one in row.headers]
+        headers: list[tuple[str, str | bytes | None]] = [
+            (one.key, None if one.value is None else bytes(one.value)) for one in row.headers
+        ]
         key = None if row.key is None else bytes(row.key)
         while True:
             try:
