@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from starlette.responses import Response
 
+from fieldfare.events import binary_mode
 from fieldfare.node.http import binding
 from fieldfare.node.http.admin import views
 from fieldfare.node.http.admin.filters import MOST_FILTERS
@@ -124,9 +125,9 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
             202,
             Accepted,
             bodies={
-                binding.PLAIN: _PLAIN,
+                binary_mode.PLAIN: _PLAIN,
                 binding.LINES: _PLAIN,
-                binding.STRUCTURED: _CLOUD_EVENT,
+                binary_mode.STRUCTURED: _CLOUD_EVENT,
                 binding.BATCH: [_CLOUD_EVENT],
             },
             parameters=_PUBLISH,
