@@ -129,7 +129,7 @@ class ChannelHomes:
     # Rows and recovery
 
     def restore(self, stored: StoredRows) -> None:
-        """Recover from stored rows."""
+        """Read the homes of moved channels, and warn of settings that name a former home."""
         for (type,), row in stored.get("home", {}).items():
             self._moved[str(type)] = _home_of_row(row)
         for type, home in self._differing():
