@@ -12,8 +12,8 @@ from fieldfare.core.channel_inputs import MoveChannel
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import LinkUp, ReceiveMessages, SetReachable
-from fieldfare.core.replicas import NUMBER_GAP
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
+from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING
 from fieldfare.protocol import channels as c

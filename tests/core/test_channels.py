@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from fieldfare.core.channel_map import ChannelMap, channel_of, hashed_home, resolve
 from fieldfare.core.core import Core
-from fieldfare.core.replicas import NUMBER_GAP
 from fieldfare.core.state import Publication, RequestRefused
+from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING
 from fieldfare.protocol import channels as c

@@ -28,8 +28,8 @@ import msgspec
 from fieldfare.core.channel_homes import ChannelHomes
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channel_moves import ChannelMoves
-from fieldfare.core.replicas import NUMBER_GAP
 from fieldfare.core.state import Origin, RequestRefused
+from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.protocol import channels as c

@@ -27,6 +27,8 @@ from fieldfare.routing.broker import FROM_NEIGHBOURS
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
+INCOMPLETE: Final = "incomplete"
+"""Kind of the rows that name the neighbours of which filters may be lost."""
 MOST_UNNUMBERED: Final = 2000
 """Unnumbered messages that may wait for a neighbour; beyond that, only filter updates are added."""
 
@@ -105,6 +107,8 @@ class LinkTable(dict[str, Link]):
         step.store(Row("neighbour", (neighbour,)))
         step.store(*(Row("outbox", (neighbour, number)) for number in link.outbox))
         step.store(*(Row("told", (neighbour, about, *key)) for about, keys in link.filters.items() for key in keys))
+        if link.incomplete:
+            step.store(Row(INCOMPLETE, (neighbour,)))
         self.send_all(sends)
 
     def lives_of(self, neighbour: str) -> Lineage:
@@ -128,17 +132,20 @@ class LinkTable(dict[str, Link]):
         if valid < link.acknowledged:
             count = link.acknowledged - valid
             logger.error("%s went back in time: it has forgotten %d messages of %s", neighbour, count, here)
-            self.announce_filters(neighbour)  # some of the forgotten messages were filter updates
+        if theirs.incomplete or valid < link.acknowledged:  # some of the forgotten messages were filter updates
+            self.announce_filters(neighbour)
         sent = max(valid, link.acknowledged)
         self.acknowledge(neighbour, sent)
-        theirs_valid = min(still_valid(link.received, link.remote_lives, theirs.lives), theirs.last)
-        received = max(theirs_valid, theirs.first - 1)
+        known = max([link.received, *link.already])
+        theirs_valid = min(still_valid(known, link.remote_lives, theirs.lives), theirs.last)
+        received = max(min(link.received, theirs_valid), theirs.first - 1)
         if received != link.received:
             before, after = link.received + 1, received + 1
             logger.error("%s goes on with message %d of %s, not with %d", here, after, neighbour, before)
+        if received != link.received or theirs_valid < known:
             link.received = link.written = received
             link.last_change, link.renumbered_at = min(link.last_change, received), self._core.position
-            link.already = {}
+            link.already = {number: place for number, place in link.already.items() if number <= theirs_valid}
         link.remote_lives, link.id, link.version = theirs.lives[-MOST:], id, version
         self.store(neighbour)
         self._core.channels.homes.tell_all(neighbour)
@@ -333,6 +340,9 @@ class LinkTable(dict[str, Link]):
         for key in map(filter_key, update.added):
             known[key] = None
             step.store(Row("told", (neighbour, update.about, *key), 1))
+        if self[neighbour].incomplete and update.all and update.about == self._core.broker.routes.subjects()[-1]:
+            self[neighbour].incomplete = False
+            step.store(Row(INCOMPLETE, (neighbour,)))
 
     def receive_unnumbered(self, neighbour: str, data: bytes, now: float) -> None:
         """Accept a message without a number; an unusable message is only logged."""

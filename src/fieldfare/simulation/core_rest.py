@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from fieldfare.core.replicas import NUMBER_GAP
+from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.simulation.trace import Published
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def leftovers(network: CoreNetwork) -> Iterable[str]:
             if network.disks[name].rows.get(kind):
                 yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
         low, last = host.core.low_water(), host.core.position
-        # A replica keeps an event that matched a former filter there, but not at the node of the session.
-        if low != last + 1 and not host.core.replicas.held:
+        if low != last + 1:
             yield f"{name} keeps the log from {low} on, although nobody needs anything up to {last}"
 
 

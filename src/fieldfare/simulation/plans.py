@@ -132,8 +132,6 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         for _ in range(dice.randint(1, 12)):
             acts = dice.choice(arcs)(dice) if dice.random() < 0.12 else [dice.choices(*table)[0](dice)]
             steps += [Step(dice.choice(PAUSES), act) for act in acts if len(acts) == 1 or dice.random() < 0.9]
-    if not synced:  # a handover whose node has forgotten a part of it may wait for ever
-        steps = [step for step in steps if not isinstance(step.act, clients.Move)]
     plan = Plan(
         seed,
         strategy,
