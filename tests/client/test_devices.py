@@ -197,13 +197,14 @@ def test_each_device_hears_of_its_own_losses() -> None:
         lost: list[int] = []
         async with node() as service:
             url, core = service.hood.url, service.node.core
-            core.limit = 3
+            core.deliveries.most[True] = 3
             async with device(url, "phone") as phone, phone.subscribe("EXISTS n", id="all") as on_phone:
                 async with device(url, "laptop"):
                     pass
                 for n in range(1, 6):
                     await publish(url, n)
                     assert await take(on_phone, 1) == [n]
+                    await until(partial(is_at, service, "phone", n))
                 assert phone.dropped == 0
                 assert core.sessions["anna"].dropped == 2
                 async with (
