@@ -22,9 +22,8 @@ from fieldfare.simulation.trace import (
     Record,
     Subscribed,
     Up,
-    from_arrow,
-    to_arrow,
 )
+from fieldfare.simulation.trace_files import from_arrow, to_arrow
 
 EVENT = Event({"a": 1})
 

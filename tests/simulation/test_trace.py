@@ -8,7 +8,8 @@ from tests.events.strategies import events, same
 
 from fieldfare.filters import parse
 from fieldfare.simulation import trace as records
-from fieldfare.simulation.trace import Record, from_arrow, read, to_arrow, write
+from fieldfare.simulation.trace import Record
+from fieldfare.simulation.trace_files import SCHEMA, from_arrow, read, to_arrow, write
 
 names = st.sampled_from(["a", "b", "ä"])
 counts = st.integers(0, 9)
@@ -50,4 +51,4 @@ def test_a_trace_in_a_file(tmp_path: Path) -> None:
 
 def test_every_field_has_a_column() -> None:
     used = {name for kind in records.KINDS.values() for name in kind._fields}
-    assert used | {"kind"} == set(records.SCHEMA.names)
+    assert used | {"kind"} == set(SCHEMA.names)

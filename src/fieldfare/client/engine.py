@@ -15,8 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
-import msgspec
-
 from fieldfare.client.errors import Refused
 from fieldfare.client.inbox import Inbox
 from fieldfare.client.interest import Interest
@@ -30,6 +28,7 @@ from fieldfare.client.registrations import (
     SubscriptionRegistration,
 )
 from fieldfare.client.requests import Requests
+from fieldfare.client.stated_values import StatedValues
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.versions import lacking, refusal
@@ -83,12 +82,11 @@ class Engine:
         """the name of this device of the session, of which each device gets every event"""
         self._member, self._key, self._oldest = member, key, oldest
         self.advertisements: dict[str, AdvertisementRegistration] = {}
-        self.parameters: dict[str, object] = {}
-        """values that the program has stated for the parameters of filters; None: forgotten"""
         self._dropped_in_session = 0
         """events that were dropped in the life of the session, as far as the node has said"""
         self._on_dropped = on_dropped
         self._encode_event = encode_event
+        self._stated = StatedValues(encode_event)
         self._requests = Requests()
         self._frames: deque[f.Frame] = deque()
         """frames to send before any others"""
@@ -100,8 +98,6 @@ class Engine:
         self._max_batch = self._max_frame = 0
         self._version = 0
         """version of the present connection"""
-        self._informed = ""
-        """life of the log of the node that has the stated values"""
         self._replicas: tuple[str, ...] = ()
         self._moves = 0
         self._lives: tuple[tuple[str, int], ...] = ()
@@ -159,8 +155,7 @@ class Engine:
         self.inbox.resume(welcome.acknowledged, anew=anew, void_from=welcome.void_from)
         if anew:
             self._window.renumber(welcome.accepted)
-        if anew or welcome.life != self._informed:
-            self._repeat_parameters(welcome.life)
+        self._repeat_parameters(welcome.life, anew=anew)
         registrations: list[Registration] = [*self.advertisements.values(), *self.inbox.subscriptions.values()]
         for registration in registrations:
             self._request_registration(registration, anew=anew or registration.pending)
@@ -358,34 +353,24 @@ class Engine:
 
     def set_parameters(self, values: Mapping[str, object], answer: Answer) -> None:
         """State values for the parameters of filters, all or none; None forgets a value."""
-        before = {name: self.parameters.get(name) for name in values}
-        Event(values)  # a value that no event could have is an error of the program
+        take_back = self._stated.state(values)
 
         def answered(error: Exception | None) -> None:
             if isinstance(error, Refused):
-                for name, value in before.items():
-                    if self.parameters[name] == values[name]:
-                        self.parameters[name] = value
+                take_back()
             answer(error)
 
-        self.parameters.update(values)
-        # A repeated request has the latest values: it must not bring back older ones.
-        self.request(lambda request: self._parameters_frame(request, values), answered)
+        self.request(lambda request: self._stated.frame(request, values), answered)
 
-    def _repeat_parameters(self, life: str) -> None:
-        """State all values again in another life of a log, lest a power failure or another node had older values."""
-        self._informed = "" if self.parameters else life
+    def _repeat_parameters(self, life: str, *, anew: bool) -> None:
+        """State all values again where the node may lack some."""
 
         def answered(error: Exception | None) -> None:
             if error is None:
-                self._informed = life
+                self._stated.inform(life)
 
-        if self.parameters:
-            self._request(lambda request: self._parameters_frame(request, self.parameters), answered)
-
-    def _parameters_frame(self, request: int, names: Iterable[str]) -> f.SetParameters:
-        values = Event({name: self.parameters[name] for name in names})
-        return f.SetParameters(request, msgspec.Raw(self._encode_event(values)))
+        if self._stated.must_be_repeated(life, anew=anew):
+            self._request(self._stated.frame_of_all, answered)
 
     def watch_interest(self, answer: Answer) -> None:
         """Ask the node for the interest, now and at each change; `answer` is called once."""

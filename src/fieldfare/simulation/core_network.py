@@ -7,7 +7,7 @@ two steps of a write; disks are slow, full or damaged; clocks jump.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -23,24 +23,16 @@ from fieldfare.simulation.clock import Action
 from fieldfare.simulation.core_clients import DurableClient, Line
 from fieldfare.simulation.core_connections import ClientConnection
 from fieldfare.simulation.core_host import CoreHost
-from fieldfare.simulation.core_links import LinkEnd
 from fieldfare.simulation.core_rest import unrest
-from fieldfare.simulation.core_world import CoreWorld
+from fieldfare.simulation.core_tree import NOTICE, CoreTree
 from fieldfare.simulation.device_clients import DeviceClient
 from fieldfare.simulation.disk import Disk, DiskDamaged, DiskFull, Stage
 from fieldfare.simulation.links import Wire, uniform
 from fieldfare.simulation.member_clients import MemberClient, SessionMember
-from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.story import Note
 from fieldfare.simulation.topologies import Topology
 from fieldfare.tables.shared_index import SharedIndex
 
-RETRY = 0.1
-"""seconds between two attempts to link"""
-NOTICE = 0.5
-"""seconds after which the end of a silent connection is noticed, at most"""
-LONG = 20.0
-"""seconds for which a node may take a broken connection for alive"""
 NEAR = Wire(uniform(0.0005, 0.002))
 """between a client and its node"""
 
@@ -63,7 +55,7 @@ class Options(NamedTuple):
     channels: ChannelMap = ChannelMap()
 
 
-class CoreNetwork(CoreWorld):
+class CoreNetwork(CoreTree):
     """Simulated nodes on a tree of links, with clients and faults."""
 
     def __init__(
@@ -81,7 +73,7 @@ class CoreNetwork(CoreWorld):
 
         All happenings are added to a `story`. A `detailed` trace has the messages between nodes.
         """
-        super().__init__(topology.brokers, seed, story=story, detailed=detailed)
+        super().__init__(topology, wire, seed, story=story, detailed=detailed)
         self.options, self.make_core = options, make_core
         self.steps = 0
         self.clients: dict[str, DurableClient] = {}
@@ -90,8 +82,6 @@ class CoreNetwork(CoreWorld):
         self.members: dict[str, SessionMember] = {}
         """workers and devices of shared sessions, by session and label"""
         self.disks = {name: Disk(synced=options.synced) for name in topology.brokers}
-        self.lost: set[str] = set()
-        """nodes that have failed for good"""
         self.down: set[str] = set()
         self.deaf: set[str] = set()
         """clients that hear nothing of their nodes"""
@@ -99,122 +89,12 @@ class CoreNetwork(CoreWorld):
         """whether a disk has lost something that was written"""
         self.numbers: dict[tuple[str, str], int] = {}
         """by client and identity of the session: events that were published under earlier identities"""
-        self._wire = wire
-        self._cut: set[tuple[str, str]] = set()
-        """directions in which no frame passes"""
-        self._group: dict[str, int] = {}
-        self._ends: dict[tuple[str, str], LinkEnd] = {}
         self._lines: dict[str, list[tuple[Line, ClientConnection]]] = {name: [] for name in topology.brokers}
         self.planned = 0
         """actions that are planned, and no sign of unrest"""
-        self.edges = {(a, b): role for a, b, role in topology.edges}
-        self.hosts = {name: CoreHost(self, name, self.disks[name]) for name in topology.brokers}
+        self.hosts |= {name: CoreHost(self, name, self.disks[name]) for name in topology.brokers}
         for a, b in self.edges:
-            self._dial_link(a, b)
-
-    # Links
-
-    def _pipe(self, a: str, b: str, wire: Wire) -> Pipe:
-        return Pipe(self.clock, a, b, wire, self.random_of(f"{a} {b}"))
-
-    def reaches(self, a: str, b: str) -> bool:
-        """Tell whether a connection between two nodes can be made."""
-        parted = self._group.get(a, 0) != self._group.get(b, 0)
-        return self.hosts[a].up and self.hosts[b].up and not parted and not {(a, b), (b, a)} & self._cut
-
-    def _dial_link(self, a: str, b: str) -> None:
-        """Let a node dial a neighbour without a link, again and again."""
-        if a in self.lost or b in self.lost or (a, b) not in self.edges:
-            return
-        end = self._ends.get((a, b))
-        if end is not None and end.open and end.host.up:
-            return
-        if not self.reaches(a, b):
-            self._dial_later(a, b)
-            return
-        there, back = self._pipe(a, b, self._wire), self._pipe(b, a, self._wire)
-        role = self.edges[a, b]
-        for one, other, pipe, its in ((a, b, there, role), (b, a, back, role.opposite)):
-            self._ends[one, other] = LinkEnd(self.hosts[one], other, its, pipe)
-        there.receiver = self._ends[b, a].receive
-        back.receiver = self._ends[a, b].receive
-
-    def _dial_later(self, a: str, b: str) -> None:
-        self.clock.schedule_background(self.clock.now + RETRY, self._dial_link, a, b)
-
-    def link_is_up(self, node: str, neighbour: str) -> None:
-        """Record a link when both ends are up."""
-        if self.linked(node, neighbour):
-            self.record(records.Up, *self._edge(node, neighbour))
-
-    def link_ended(self, node: str, neighbour: str, *, was_up: bool) -> None:
-        """Record the end of a link, as noticed by a node; the dialling node tries again."""
-        if was_up:
-            self.record(records.Down, *self._edge(node, neighbour))
-        if (node, neighbour) in self.edges:
-            self._dial_later(node, neighbour)
-
-    def _edge(self, a: str, b: str) -> tuple[str, str]:
-        return (a, b) if (a, b) in self.edges else (b, a)
-
-    def linked(self, a: str, b: str) -> bool:
-        """Tell whether both ends of a link are up."""
-        one, other = self._ends.get((a, b)), self._ends.get((b, a))
-        return one is not None and other is not None and one.up and other.up
-
-    def cut(self, a: str, b: str, *, forth: bool = True, back: bool = True) -> None:
-        """Break the connection between two nodes silently, in one direction or both, until `heal`."""
-        self.note(a, f"no frame {'passes' if forth and back else 'goes' if forth else 'comes'} between it and {b}")
-        self._cut |= {(a, b)} if forth else set()
-        self._cut |= {(b, a)} if back else set()
-        for one, other in ((a, b), (b, a)):
-            end = self._ends.get((one, other))
-            if end is not None and end.open:
-                end.out.up = end.out.up and (one, other) not in self._cut
-                self._notice(one, end)
-
-    def _notice(self, node: str, end: LinkEnd, seconds: float = NOTICE) -> None:
-        """Let a node notice the end of a silent connection later."""
-        time = self.clock.now + seconds * self.random_of(node).random()
-        self.clock.schedule(time, self._give_up, end)
-
-    def _give_up(self, end: LinkEnd) -> None:
-        if end.host.up:
-            end.end(quietly=True)
-
-    def break_link(self, a: str, b: str) -> None:
-        """Break the connection between two nodes, which may connect again at once."""
-        self.cut(a, b)
-        self.mend(a, b)
-
-    def half_open(self, a: str, b: str) -> None:
-        """Break a connection, alive for the second node for long, even after the first has connected again."""
-        self.note(a, f"has lost its connection to {b}, which does not notice")
-        for node, other, seconds in ((a, b, 0.0), (b, a, LONG)):
-            end = self._ends.get((node, other))
-            if end is not None and end.open:
-                end.out.up = False
-                self._notice(node, end, seconds)
-
-    def is_cut(self, a: str, b: str) -> bool:
-        """Tell whether no frame passes between two nodes, in one direction at least."""
-        return bool({(a, b), (b, a)} & self._cut)
-
-    def mend(self, a: str, b: str) -> None:
-        """Let frames pass between two nodes again."""
-        self._cut -= {(a, b), (b, a)}
-
-    def partition(self, *groups: Iterable[str]) -> None:
-        """Part the network: only links within a group stay up. Nodes without a group form another group."""
-        self._group = {node: number for number, group in enumerate(groups, 1) for node in group}
-        for a, b in self.edges:
-            if self._group.get(a, 0) != self._group.get(b, 0):
-                self.break_link(a, b)
-
-    def heal(self) -> None:
-        """Let all frames pass again."""
-        self._cut.clear()
-        self._group = {}
+            self.dial_link(a, b)
 
     # Nodes
 
@@ -275,12 +155,7 @@ class CoreNetwork(CoreWorld):
 
     def _stop(self, host: CoreHost, stage: Stage, kept: int) -> None:
         host.stop(stage, kept)
-        for (one, other), end in self._ends.items():
-            if end.host is host and end.open:
-                end.open = end.up = False
-                end.out.send(None)
-                if (one, other) in self.edges:
-                    self._dial_later(one, other)
+        self.drop_links(host)
         for _, connection in self._lines[host.name]:
             if connection.host is host and connection.open:
                 connection.open = False
@@ -367,7 +242,7 @@ class CoreNetwork(CoreWorld):
         host = self.hosts[node]
         if not host.up:
             return None
-        there, back = self._pipe(client.name, node, NEAR), self._pipe(node, client.name, NEAR)
+        there, back = self.pipe(client.name, node, NEAR), self.pipe(node, client.name, NEAR)
         line, connection = Line(client, node, there), client.connection_at(host, back)
         there.receiver, back.receiver = connection.receive, line.receive
         self._lines[node] = [*((one, other) for one, other in self._lines[node] if one.open), (line, connection)]

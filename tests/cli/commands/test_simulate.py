@@ -18,6 +18,7 @@ from fieldfare.cli import app
 from fieldfare.cli.pages import network
 from fieldfare.cli.pages.network import facts, layout, page, warning
 from fieldfare.simulation import trace as records
+from fieldfare.simulation import trace_files
 from fieldfare.simulation.checker import Violation
 from fieldfare.simulation.scenario import Brokers, Clients, Scenario, load, parse, run
 from fieldfare.simulation.scenario import Result as Run
@@ -97,7 +98,7 @@ def test_files(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "run"
     assert simulate(file, "--out", out).exit_code == 0
     summary = json.loads((out / "summary.json").read_text())
-    trace = records.read(str(out / "trace.parquet"))
+    trace = trace_files.read(str(out / "trace.parquet"))
     figures = summary["figures"]
     assert figures["deliveries"] == sum(isinstance(record, records.Delivered) for record in trace) > 0
     assert figures["event_messages"] == sum(isinstance(record, records.Forwarded) for record in trace) > 0

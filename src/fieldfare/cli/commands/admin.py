@@ -111,7 +111,7 @@ def session(
         fieldfare admin session ana
         fieldfare admin session ana --end
         fieldfare admin session ana --move-to rome
-        fieldfare admin session ana --remove-device phone
+        fieldfare admin session anna --remove-device phone
     """
     path = f"/admin/sessions/{quoted(name)}"
     if end:

@@ -149,10 +149,10 @@ def _write(result: Result, out: Path, title: str, *, with_page: bool) -> None:
     import msgspec
 
     from fieldfare.cli.pages.network import page, warning
-    from fieldfare.simulation import trace
+    from fieldfare.simulation import trace_files
 
     out.mkdir(parents=True, exist_ok=True)
-    trace.write(result.trace, str(out / "trace.parquet"))
+    trace_files.write(result.trace, str(out / "trace.parquet"))
     summary = {
         "scenario": result.scenario,
         "seconds": result.seconds,
