@@ -48,13 +48,13 @@ class MqttConnection(asyncio.Protocol):
         self._transport.write(b"".join(packets))
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for the session."""
+        """Ask the server for the session of this name, clean or not."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.write(self._hello)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let everything that waits fail."""
+        """Fail all waiting futures with the reason."""
         self._lost = True
         for future in (self.opened, self.subscribed):
             if not future.done():

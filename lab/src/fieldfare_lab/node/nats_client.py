@@ -48,13 +48,13 @@ class NatsConnection(asyncio.Protocol):
         return future
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Say who connects."""
+        """Send the options of the connection: without answers to single commands, without headers."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         transport.write(_CONNECT)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let everything that waits fail."""
+        """Fail all waiting futures with the reason."""
         self._mistake = self._mistake or "nothing more: the connection is lost"
         for future in (self.opened, *self._pings):
             if not future.done():
