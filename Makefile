@@ -10,7 +10,7 @@ COMPILE := pip compile pyproject.toml lab/pyproject.toml --no-emit-package field
 	--no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak simulate-cores kills kills-pipeline soak-nodes soak-load upgrades clean
+.PHONY: help setup run test test-long coverage lint format docs pages serve-docs lock bench bench-c bars pythons soak simulate-cores kills kills-pipeline test-servers soak-nodes soak-load upgrades clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-14s %s\n", $$1, $$2}'
@@ -87,6 +87,9 @@ kills: setup ## kill real nodes KILLS times (200) while clients publish and subs
 
 kills-pipeline: setup ## kill the driver of a Spark stream KILLS times (50): every delivery once, one version a batch
 	@$(BIN)/python -m tools.pipeline.kills $(or $(KILLS),50) && $(BIN)/python -m pytest -q -m long tests/pipeline
+
+test-servers: setup ## fetch Apache Kafka, nats-server and Spark's jars, then run all tests that need them, with kills on both sides of bridges
+	@$(BIN)/python -m tools.servers && $(BIN)/python -m pytest -q -m "long or not long" $$(grep -rlE 'needs\(.*(Kafka|nats-server|jars)' tests --include='test_*.py')
 
 soak-nodes: setup ## real nodes in trouble for MINUTES (10), clients of all kinds, a judge of its own: nothing lost; SEED= makes the same choices
 	@$(BIN)/python -m tools.nodes.soak $(or $(MINUTES),10) $(SEED)

@@ -37,6 +37,24 @@ def _namespaces() -> bool:
     return bool(way()[0])
 
 
+def _kafka() -> bool:
+    from tools.servers import cache  # noqa: PLC0415
+
+    return program("java") is not None and bool(cache.kafka_jars())
+
+
+def _spark_jars() -> bool:
+    from tools.servers import cache  # noqa: PLC0415
+
+    return bool(cache.spark_jars())
+
+
+def _nats() -> bool:
+    from tools.servers import cache  # noqa: PLC0415
+
+    return cache.nats_server() is not None
+
+
 def _rabbitmq() -> bool:
     from fieldfare_lab.node import rabbitmq  # noqa: PLC0415
 
@@ -48,13 +66,16 @@ NEEDS: Final[Mapping[str, Callable[[], bool]]] = {
     "chromium": lambda: program("chromium") is not None,
     "curl": _curl,
     "file modes": lambda: sys.platform != "win32",
+    "Kafka": _kafka,
     "matplotlib": lambda: importlib.util.find_spec("matplotlib") is not None,
     "mosquitto": lambda: None not in (program("mosquitto"), program("mosquitto_passwd")),
-    "nats-server": lambda: program("nats-server") is not None,
+    "nats-server": _nats,
+    "nats-server on PATH": lambda: program("nats-server") is not None,
     "network namespaces": _namespaces,
     "Node.js": lambda: program("node") is not None,
     "openssl": lambda: program("openssl") is not None,
     "RabbitMQ": _rabbitmq,
+    "Spark's jars": _spark_jars,
 }
 
 

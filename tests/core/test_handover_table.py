@@ -190,6 +190,11 @@ def expire(node: Node) -> None:
     node.core.expire(1000.0, 1.0)
 
 
+def remind(node: Node) -> None:
+    for _ in range(2):
+        node.core.reminders.maintain()
+
+
 TAKEN = h.SessionTransferred("s", "t", 0, 5, 1, 0, [])
 INPUTS: Mapping[HandoverInput, list[Callable[[Node], None]]] = {
     Given.CLAIM: [claim(), claim(at="a"), claim(at="a", identity="i", moves=7)],
@@ -207,6 +212,7 @@ INPUTS: Mapping[HandoverInput, list[Callable[[Node], None]]] = {
     Given.FREEZE: [lambda node: node.core.handovers.departures.freeze("s", 2.0)],
     Given.SEND_PART: [send_part(1), send_part(2)],
     Given.EXPIRE: [expire],
+    Given.REMIND: [remind],
     Given.RESTART: [Node.restart],
     Given.SESSION_REQUEST: [
         message(lambda: h.SessionRequest("s", "t3"), "c"),
@@ -230,6 +236,8 @@ INPUTS: Mapping[HandoverInput, list[Callable[[Node], None]]] = {
         message(lambda: h.SessionNotHere("s", "t", "c")),
         message(lambda: h.SessionNotHere("s", "t")),
         message(lambda: h.SessionNotHere("s", "t", refused="no")),
+        message(lambda: h.SessionNotHere("s", "t", "b", gone=True)),
+        message(lambda: h.SessionNotHere("s", "t", gone=True), "c"),
     ],
     Given.CANCELLED: [message(lambda: h.CancelHandover("s", "t"))],
     Given.REPLICA_DESCRIPTION: [

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from fieldfare.core.core import Core
 from fieldfare.core.state import NEVER, Pending, Publication
@@ -15,6 +16,7 @@ from fieldfare.filters import parse
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry, Row
+from fieldfare.protocol.link_frames import LinkResume
 from fieldfare.protocol.numbers import NUMBER_LIMIT
 from fieldfare.routing.broker import Broker
 from tools import effort
@@ -102,6 +104,52 @@ def test_what_a_neighbour_said_around_nonsense_is_not_lost(unreadable: bytes, ca
     assert len(core.sessions["ana"].pending) == 2
     assert "message 2 of a cannot be read" in caplog.text
     assert Row("unreadable", ("a", 2), unreadable) in step.rows
+
+
+def test_a_node_whose_rows_may_be_lost_asks_for_the_filters_of_its_neighbours() -> None:
+    """It asks until all are there, also after another start: without them, events do not go that way."""
+    core, update = make(), m.FilterUpdate((parse("x = 1"), parse("x = 2")), all=True)
+    core.links.connect("a", m.Role.PEER, 0.0, local_name="1", remote_name="2")
+    core.links.receive("a", 1, [wire.encode(update)], 0.0)
+    rows = stored(release(core))
+    del rows["told"]["a", "subscriptions", "x = 2"]
+    core = make(rows, doubtful=True)
+    assert core.links["a"].incomplete
+    rows |= stored(core.drain())
+    core = make(rows)
+    assert [link.incomplete for link in core.links.values()] == [True]
+    core.links.receive("a", 2, [wire.encode(replace(update, about="advertisements")), wire.encode(update)], 0.0)
+    assert [link.incomplete for link in core.links.values()] == [False]
+    assert {str(one) for one in core.interest()} >= {"x = 1", "x = 2"}
+    assert Row("incomplete", ("a",)) in release(core).rows
+
+
+def test_numbers_in_the_log_are_void_after_the_neighbour_went_back_in_time() -> None:
+    """Rows and neighbour had lost the same messages, the log had not: new messages under the numbers were dropped."""
+    core = make()
+    core.links.connect("a", m.Role.PEER, 0.0, local_name="1", remote_name="2", remote_lives=(("first", 1),))
+    core.links.receive("a", 1, [wire.encode(m.FilterUpdate((parse("x = 1"),))), forward(1)], 0.0)
+    before = stored(release(core))
+    core.links.receive("a", 3, [wire.encode(m.FilterUpdate((parse("x = 2"),))), forward(2), forward(3)], 0.0)
+    entries = [*release(core).entries]
+    core = make(before, entries)
+    assert core.links["a"].already.keys() == {4, 5}
+    core.links.resume("a", LinkResume("2", "1", 0, lives=(("first", 1), ("second", 3)), last=4), "")
+    assert not core.links["a"].already
+    assert core.links.receive("a", 3, [forward(4), forward(5), forward(6)], 1.0) == 3
+    assert len(core.sessions["ana"].pending) == 5
+
+
+def test_a_neighbour_that_may_have_lost_filters_hears_all_of_them() -> None:
+    core = make()
+    core.links.connect("a", m.Role.PEER, 0.0, local_name="1", remote_name="2")
+    release(core)
+    core.links.acknowledge("a", core.links["a"].last)
+    for incomplete, count in ((False, 0), (True, 1)):
+        theirs = LinkResume("2", "1", core.links["a"].last, core.links["a"].lives, incomplete=incomplete)
+        core.links.resume("a", theirs, "")
+        messages = map(wire.decode, core.links["a"].outbox.values())  # type: ignore[arg-type]
+        assert sum(isinstance(one, m.FilterUpdate) and one.all for one in messages) == count
 
 
 @pytest.mark.parametrize("here", [True, False], ids=["client connected for long", "node off for long"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import count, pairwise
+from typing import Any
 
 import pytest
 
@@ -11,12 +12,14 @@ from fieldfare.core.handover_table import HandoverState
 from fieldfare.core.inputs import Input
 from fieldfare.core.replica_state import ReplicaPart
 from fieldfare.core.state import Publication, Session
+from fieldfare.core.step import Step
 from fieldfare.core.stored_deliveries import stored_deliveries
+from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
-from fieldfare.protocol.journal import JournalEntry, event_id
+from fieldfare.protocol.journal import JournalEntry, RowKey, event_id
 from fieldfare.routing.broker import Broker
 
 NODES = ("b0", "b1", "b2")
@@ -28,6 +31,7 @@ class Line:
     def __init__(self, events: int = 2) -> None:
         self.cores = {name: Core(Broker(name), replicas=1, life="1") for name in NODES}
         self.logs: dict[str, dict[int, JournalEntry]] = {name: {} for name in NODES}
+        self.rows: dict[str, dict[str, dict[RowKey, Any]]] = {name: {} for name in NODES}
         self.dead: set[str] = set()
         self.at, self.moves = "b0", 0
         """node of the client, and moves of its session, as far as the client knows"""
@@ -48,8 +52,26 @@ class Line:
         core = self.cores[name]
         action(core, 1.0)
         step = core.drain()
-        self.logs[name] |= {entry.position: entry for entry in step.entries}
+        self._write(name, step)
         core.release(step)
+
+    def _write(self, name: str, step: Step) -> None:
+        self.logs[name] |= {entry.position: entry for entry in step.entries}
+        for kind, key, value in step.rows:
+            table = self.rows[name].setdefault(kind, {})
+            if value is None:
+                table.pop(key, None)
+            else:
+                table[key] = value
+
+    def restart(self, name: str) -> None:
+        """Kill a node, and start it from rows and log; the links come back at once."""
+        entries = self.logs[name].values()
+        core = self.cores[name] = Core(Broker(name), self.rows[name], entries, replicas=1, life="2", now=1.0)
+        core.resume()
+        self._write(name, core.drain())
+        for link in core.links.values():
+            link.released = link.last
 
     def deliver(self, *way: str) -> None:
         """Deliver everything that waits on each link of a way, in order."""
@@ -182,3 +204,45 @@ def test_an_outdated_copy_ends_although_it_departs() -> None:
     assert line.claim("b0") is None
     assert not line.cores["b0"].handovers.departures
     assert line.cores["b0"].handovers.arrivals["s"].source == "b1"
+
+
+def test_a_replica_described_again_knows_the_counts_at_once() -> None:
+    """A holder took over with numbers that the client had had, and would have ignored."""
+    line = Line()
+    assert line.arrive("b0") == [1, 2]
+    line.run("b0", lambda core, now: core.deliveries.acknowledge("s", 2))
+    line.run("b0", lambda core, now: core.publish([Publication("s", 1, [Event({"x": 1})])], now))
+    line.settle()
+    line.claim("b1")  # the holder is the target, and forgets the replica
+    line.deliver("b1", "b0", "b1")
+    line.run("b0", lambda core, now: core.sessions.attach("s", "", now))  # the client comes back: the session stays
+    line.deliver("b0", "b1")
+    assert line.cores["b1"].handovers.states.of("s") is HandoverState.REPLICA
+    line.dead.add("b0")
+    line.run("b1", lambda core, _: core.replicas.take_over("s"))
+    session = line.cores["b1"].sessions["s"]
+    assert (session.sequence, session.acknowledged) == (1, 3 + NUMBER_GAP)
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_holder_forgets_what_came_by_a_former_filter(restarted: bool) -> None:
+    """An event is at the holder before a change of filters is, and comes to the session's node behind the change."""
+    line = Line(0)
+    line.run("b0", lambda core, now: core.sessions.change_filters(m.Subscribe("all", parse("x > 5")), "s", now))
+    published = Publication("p", 1, [Event({"x": x}) for x in (3, 7)])
+    line.run("b1", lambda core, now: core.publish([published], now))
+    assert len(line.cores["b1"].sessions["s"].pending) == 2
+    line.deliver("b0", "b1")
+    if restarted:
+        line.restart("b1")
+    line.settle()
+    line.dead.add("b0")
+    assert line.arrive("b1") == [2]
+
+
+def test_a_holder_keeps_what_waits_at_the_node_under_a_former_filter() -> None:
+    line = Line()
+    line.run("b0", lambda core, now: core.sessions.change_filters(m.Subscribe("all", parse("x > 5")), "s", now))
+    line.settle()
+    line.dead.add("b0")
+    assert line.arrive("b1") == [1, 2]

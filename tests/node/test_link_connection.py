@@ -228,3 +228,25 @@ def test_a_session_that_nobody_has_any_more_begins_anew() -> None:
             assert await ana.events(1) == [{"x": 1}]
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize("incomplete", [False, True])
+def test_a_node_asks_for_filters_that_its_disk_may_have_lost(incomplete: bool) -> None:
+    async def test() -> None:
+        protocols = [websockets.Subprotocol(link_frames.SUBPROTOCOL)]
+        async with running(settings()) as node:
+            heard: list[dict[str, Any]] = []
+            for life in "12":
+                async with websockets.connect(f"{node.hood.url}/link", subprotocols=protocols) as b:
+                    name = heard[-1]["local_name"] if heard else ""
+                    meet = link_frames.LinkHello("b", "", node.node.config.strategy, life=life)
+                    for frame in (meet, link_frames.LinkResume("x", name, 0, lives=(("1", 1),))):
+                        await b.send(msgspec.msgpack.encode(frame))
+                        heard.append(msgspec.msgpack.decode(await b.recv(decode=False)))
+                    await until(lambda: "b" in node.hood.up)
+                await until(lambda: "b" not in node.hood.up)
+                node.node.core.links["b"].incomplete = incomplete
+            assert heard[-1]["is"] == "LinkResume"
+            assert heard[-1].get("incomplete", False) is incomplete
+
+    asyncio.run(test())

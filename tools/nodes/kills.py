@@ -113,12 +113,12 @@ class Publisher:
         async with connect(self.url, session=self.name) as client:
             while not until.is_set():
                 for _ in range(self.chance.randrange(1, 20)):
+                    await client.wait_for_capacity()
                     self.count += 1
                     number = self.count
                     receipt = client.publish_soon({"by": self.name, "n": number, "k": number % 5})
                     receipt.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
                 await asyncio.sleep(self.chance.random() * self.pause)
-                await client.wait_for_capacity()
             await client.drain()
 
 

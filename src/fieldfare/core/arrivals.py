@@ -7,7 +7,7 @@ which gets the events at this node meanwhile. When the first part is complete, b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fieldfare.core import losses
 from fieldfare.core.dynamic_filters import read_dynamic
@@ -31,6 +31,10 @@ from fieldfare.protocol.lineage import MOST
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
+
+
+MOST_ASKED: Final = 100
+"""Nodes that are asked for a session, one after the other; nodes that have forgotten a move may refer to each other."""
 
 
 class Arrivals(Mapping[str, Arrival]):
@@ -109,7 +113,10 @@ class Arrivals(Mapping[str, Arrival]):
     def described(self, message: h.SessionDescription, source: str, now: float) -> None:
         """Subscribe to the filters of a session, store all events from now on, and report `TargetReady`."""
         core, arrival, name = self._core, self[message.session], message.session
-        if arrival.session is not None and arrival.holder != source:
+        if arrival.session is not None and (arrival.source, arrival.session.identity) == (source, message.identity):
+            self._send(source, h.TargetReady(name, message.ticket))  # the source has forgotten the first
+            return
+        if arrival.session is not None and source not in (arrival.source, arrival.holder):
             self._send(source, h.CancelHandover(name, message.ticket))
             return
         try:
@@ -182,9 +189,22 @@ class Arrivals(Mapping[str, Arrival]):
         core.devices.arrive(name, message.devices, now)
         self._arrived(name, now)
 
-    def not_there(self, message: h.SessionNotHere, now: float) -> None:
-        """Follow a session to the next node; if no node has the session, a new one begins here."""
+    def not_there(self, message: h.SessionNotHere, other: str, now: float) -> None:
+        """Follow a session to the next node; if no node has the session, a new one begins here.
+
+        Once the session is described, only the source counts, which has forgotten the handover: a new session begins
+        with the filters and events that have arrived, or the session stays there.
+        """
         core, arrival, name = self._core, self[message.session], message.session
+        if arrival.session is not None and (other != arrival.source or not (message.gone or message.refused)):
+            return
+        if arrival.session is not None and message.refused:
+            core.sessions.end(name, now)
+        elif arrival.session is not None:
+            self.unclaimed.add(name)
+            core.sessions[name].identity, core.sessions[name].restored = arrival.ticket, True
+            self._arrived(name, now)
+            return
         if message.refused:
             shared = SharedElsewhere(message.refused, message.node)
             self._refuse(name, shared if message.node else RequestRefused(message.refused), message.node)
@@ -192,7 +212,8 @@ class Arrivals(Mapping[str, Arrival]):
         node = message.node
         if node == core.broker.name:  # so the session was here once
             node = core.handovers.departed.node_of(name)
-        if node:
+        arrival.asked += 1
+        if node and arrival.asked < MOST_ASKED:
             arrival.source = node
             self._store(name)
             self._send(arrival.source, h.SessionRequest(name, arrival.ticket, arrival.owner))
@@ -237,7 +258,7 @@ class Arrivals(Mapping[str, Arrival]):
         The node of an earlier request hears where the session goes.
         """
         arrival = self[name]
-        if arrival.next_request is not None:
+        if arrival.next_request is not None and arrival.next_request[:2] != (ticket, target):
             earlier, node, _ = arrival.next_request
             self._send(node, h.SessionNotHere(name, earlier, target))
         arrival.next_request = ticket, target, owner

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from fieldfare.core.replicas import NUMBER_GAP
 from fieldfare.core.state import Session
+from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.protocol.lineage import Lineage
 
 if TYPE_CHECKING:

@@ -39,6 +39,7 @@ from fieldfare.core.handover import Handovers
 from fieldfare.core.inputs import Acknowledge, Input
 from fieldfare.core.link_table import LinkTable
 from fieldfare.core.members import Members
+from fieldfare.core.reminders import Reminders
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
 from fieldfare.core.stand_ins import StandIns
@@ -130,6 +131,7 @@ class Core:
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
         self.replicas = Replicas(self, replicas)
         self.handovers = Handovers(self, secure=secure)
+        self.reminders = Reminders(self)
         self.channels = Channels(self, channels)
         self.stand_ins = StandIns(self, publishers, proxies)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
@@ -181,6 +183,7 @@ class Core:
         self.replicas.assign_holders()
         self.members.store_changed()
         self.devices.store_changed()
+        self.channels.moves.written()
         return self.buffer.drain(self.sessions, self.links)
 
     def store_row(self, row: Row) -> None:
@@ -218,6 +221,7 @@ class Core:
         """Forget the events behind a position: the end of the log is lost, and other events will stand there soon."""
         self.position = position
         self.deliveries.rewind(position)
+        self.handovers.departures.rewind(position)
         self.channels.rewind(position)
         for link in self.links.values():
             link.born, link.low = min(link.born, position), min(link.low, position + 1)
@@ -225,7 +229,7 @@ class Core:
     def resume(self) -> None:
         """Continue after a restart: cancel handovers without a waiting client, and announce filters to neighbours."""
         self.handovers.cancel_unanswered()
-        self.channels.begin(self.now)
+        self.channels.homes.begin(self.now)
         for neighbour in self.links:
             self.links.announce_filters(neighbour)
 
@@ -245,11 +249,12 @@ class Core:
     def expire(self, now: float, life: float) -> list[str]:
         """End sessions after `life` seconds without use, and drop expired events; return the ended sessions."""
         ended = self.sessions.expire(now, life)
-        self.replicas.expire(now, life)
+        self.replicas.expire(now, life, now + self.ahead)
         self.deliveries.expire(now + self.ahead)
         self.members.expire()
         self.devices.expire(now, life)
         self.handovers.departed.expire(now, life)
+        self.reminders.maintain()
         self.channels.ask_again()
         return ended
 
@@ -353,6 +358,8 @@ class Core:
 
     def _route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float, sender: str) -> None:
         followed = self.handovers.any() or self.replicas.any()
+        if followed:
+            self.replicas.describe_changed()
         events = [forward for forward, _ in accepted]
         for forward, clients, neighbours, _, place in self.broker.route(events, sender, now):
             self.position += 1

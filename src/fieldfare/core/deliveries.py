@@ -164,12 +164,13 @@ class Deliveries:
             raise RequestRefused(f"delivery {number} was not sent: the last was {last}")
         if number > session.acknowledged:
             session.sent = max(session.sent, number)  # an earlier connection has sent it
-            self._forget(name, session, number)
+            self.forget(name, session, number)
             self._core.replicas.acknowledged(name, number)
             self._core.members.acknowledged(name, number)
             session.check()
 
-    def _forget(self, name: str, session: Session, number: int) -> None:
+    def forget(self, name: str, session: Session, number: int) -> None:
+        """Forget all deliveries of a session, or of a replica, up to a number."""
         session.acknowledged = number
         session.sent = max(session.sent, number)  # of an earlier connection: this one must not send them again
         if losses.confirm(session, number) and session.durable:

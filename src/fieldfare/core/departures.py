@@ -168,6 +168,12 @@ class Departures(Mapping[str, Departure]):
         value = [one.since + 1, one.ticket, one.target, one.ready, one.sent]
         self._buffer.store(Row("departure", (name,), value))
 
+    def rewind(self, position: int) -> None:
+        """Note the events behind a position as new: the end of the log is lost."""
+        for name, departure in self.items():
+            departure.since = min(departure.since, position)
+            self._store(name)
+
     def restore(self, stored: StoredRows) -> None:
         """Recover from stored rows; the entries of the log follow."""
         for (name,), (low, ticket, target, ready, sent) in stored.get("departure", {}).items():

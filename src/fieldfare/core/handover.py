@@ -258,7 +258,7 @@ class Handovers:
             case h.SessionTransferred():
                 self.arrivals.transferred(message, now)
             case h.SessionNotHere():
-                self.arrivals.not_there(message, now)
+                self.arrivals.not_there(message, other, now)
             case h.CancelHandover() if given is HandoverInput.REPLICA_CANCELLED:
                 replicas.drop(name, now)
             case h.CancelHandover():
@@ -268,14 +268,17 @@ class Handovers:
         """Answer the request of a node: begin the handover, refer to another node, or refuse."""
         core, departure = self._core, self.departures.get(name)
         session, replica = core.sessions.get(name), core.replicas.held.get(name)
-        if name in self.arrivals:  # the session is not here yet: it goes on when it is
+        if self.states.of(name) is HandoverState.REQUESTED and self.arrivals[name].source == target:
+            self._send(target, h.SessionNotHere(name, ticket, gone=True))  # each waits for the other: one has forgotten
+        elif name in self.arrivals:  # the session is not here yet: it goes on when it is
             self.arrivals.defer(name, ticket, target, owner)
         elif departure is not None and departure.ready:
-            self._send(target, h.SessionNotHere(name, ticket, departure.target))
+            if (departure.ticket, departure.target) != (ticket, target):  # else it comes already
+                self._send(target, h.SessionNotHere(name, ticket, departure.target))
         elif replica is not None:
             self._send(target, h.SessionNotHere(name, ticket, replica.node))
         elif session is None or not session.durable or name.startswith(INTERNAL):
-            self._send(target, h.SessionNotHere(name, ticket, self.departed.node_of(name)))
+            self._send(target, h.SessionNotHere(name, ticket, self.departed.node_of(name), gone=True))
         elif session.owner != owner and (self._secure or owner is not None):
             self._send(target, h.SessionNotHere(name, ticket, refused=f"the session {name} belongs to somebody else"))
         elif core.members.of(name) is not None and self._offered.get(name) != target:

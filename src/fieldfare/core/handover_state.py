@@ -64,6 +64,8 @@ class Arrival(msgspec.Struct):
     """Ticket, node and owner of a request from a third node, to be answered when the session is here."""
     holder: str = ""
     """Replica holder that was asked, too, and from which the session comes if the source stays silent."""
+    asked: int = 0
+    """How many nodes have referred to another node, in the present life of the log."""
     after_arrival: list[tuple[Pending, EventId]] = []
     """Recovery only: events that the log names for the arrived session, although no row says that it had arrived."""
 

@@ -86,6 +86,8 @@ class HandoverInput(StrEnum):
     """Deliveries of the log are ready to be sent to the target."""
     EXPIRE = "expire"
     """Too much time has passed without a client."""
+    REMIND = "remind"
+    """The handover makes no progress: a node may have forgotten a message."""
     RESTART = "restart"
 
     # Messages of other nodes
@@ -141,6 +143,7 @@ TRANSITIONS: Final[Mapping[HandoverState, Mapping[HandoverInput, NextStates]]] =
         _I.TAKE_OVER: (_S.REQUESTED,),
         _I.VOUCH: IGNORED,
         _I.EXPIRE: IGNORED,
+        _I.REMIND: (_S.REQUESTED,),
         _I.RESTART: (_S.ELSEWHERE, _S.REQUESTED),
         _I.SESSION_REQUEST: (_S.REQUESTED,),  # answered when the session is here
         _I.TAKE_OVER_REQUEST: (_S.REQUESTED,),
@@ -159,15 +162,16 @@ TRANSITIONS: Final[Mapping[HandoverState, Mapping[HandoverInput, NextStates]]] =
         _I.OFFER: (_S.ARRIVING,),
         _I.VOUCH: IGNORED,
         _I.EXPIRE: IGNORED,
+        _I.REMIND: (_S.ARRIVING,),
         _I.RESTART: (_S.ARRIVING,),
         _I.SESSION_REQUEST: (_S.ARRIVING,),
         _I.TAKE_OVER_REQUEST: (_S.ARRIVING,),
         _I.SESSION_OFFER: IGNORED,
-        _I.DESCRIPTION: (_S.ARRIVING,),  # of a second node, which replaces a silent source, or hears a refusal
+        _I.DESCRIPTION: (_S.ARRIVING,),  # of a second node, or of a source that has forgotten the handover
         _I.VOUCHER: (_S.ARRIVING,),
         _I.DELIVERIES: (_S.ARRIVING,),
         _I.TRANSFERRED: (_S.HERE, _S.DEPARTING),  # departing: a third node has asked meanwhile
-        _I.NOT_HERE: IGNORED,  # of a second node
+        _I.NOT_HERE: (_S.ARRIVING, _S.HERE, _S.DEPARTING, _S.ELSEWHERE),  # here: the source has lost the session
         _I.CANCELLED: (_S.ELSEWHERE,),
         _I.REPLICA_DESCRIPTION: IGNORED,
         _I.STALE: IGNORED,
@@ -205,6 +209,7 @@ TRANSITIONS: Final[Mapping[HandoverState, Mapping[HandoverInput, NextStates]]] =
         _I.OFFER: (_S.DEPARTING,),
         _I.VOUCH: (_S.DEPARTING,),
         _I.EXPIRE: IGNORED,
+        _I.REMIND: (_S.HERE,),
         _I.RESTART: (_S.DEPARTING,),
         _I.SESSION_REQUEST: (_S.DEPARTING,),  # the same target, a new target, or a refusal
         _I.TAKE_OVER_REQUEST: (_S.DEPARTING,),
@@ -225,6 +230,7 @@ TRANSITIONS: Final[Mapping[HandoverState, Mapping[HandoverInput, NextStates]]] =
         _I.VOUCH: (_S.READY,),
         _I.FREEZE: (_S.FROZEN,),
         _I.EXPIRE: IGNORED,
+        _I.REMIND: IGNORED,
         _I.RESTART: (_S.READY,),
         _I.SESSION_REQUEST: (_S.READY,),  # the answer names the target
         _I.TAKE_OVER_REQUEST: (_S.READY,),
@@ -245,6 +251,7 @@ TRANSITIONS: Final[Mapping[HandoverState, Mapping[HandoverInput, NextStates]]] =
         _I.FREEZE: IGNORED,
         _I.SEND_PART: (_S.FROZEN, _S.ELSEWHERE),  # elsewhere: after the last part
         _I.EXPIRE: IGNORED,
+        _I.REMIND: IGNORED,
         _I.RESTART: (_S.READY,),
         _I.SESSION_REQUEST: (_S.FROZEN,),
         _I.TAKE_OVER_REQUEST: (_S.FROZEN,),
@@ -281,6 +288,7 @@ TRANSITIONS: Final[Mapping[HandoverState, Mapping[HandoverInput, NextStates]]] =
         _I.OFFER: (_S.REPLICA_REQUESTED,),
         _I.VOUCH: IGNORED,
         _I.EXPIRE: (_S.REQUESTED,),
+        _I.REMIND: (_S.REPLICA_REQUESTED,),
         _I.RESTART: (_S.REPLICA, _S.REPLICA_REQUESTED),
         _I.SESSION_REQUEST: (_S.REPLICA_REQUESTED,),
         _I.TAKE_OVER_REQUEST: (_S.REPLICA_REQUESTED,),

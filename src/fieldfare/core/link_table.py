@@ -27,6 +27,8 @@ from fieldfare.routing.broker import FROM_NEIGHBOURS
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
+INCOMPLETE: Final = "incomplete"
+"""Kind of the rows that name the neighbours of which filters may be lost."""
 MOST_UNNUMBERED: Final = 2000
 """Unnumbered messages that may wait for a neighbour; beyond that, only filter updates are added."""
 
@@ -87,6 +89,7 @@ class LinkTable(dict[str, Link]):
         self.lives_of(neighbour)
         self.send_all(sends)
         core.replicas.neighbour_added(neighbour)
+        core.channels.homes.tell_all(neighbour)
 
     def disconnect(self, neighbour: str, now: float) -> None:
         """Remove a neighbour for good, with all waiting messages."""
@@ -104,6 +107,8 @@ class LinkTable(dict[str, Link]):
         step.store(Row("neighbour", (neighbour,)))
         step.store(*(Row("outbox", (neighbour, number)) for number in link.outbox))
         step.store(*(Row("told", (neighbour, about, *key)) for about, keys in link.filters.items() for key in keys))
+        if link.incomplete:
+            step.store(Row(INCOMPLETE, (neighbour,)))
         self.send_all(sends)
 
     def lives_of(self, neighbour: str) -> Lineage:
@@ -127,25 +132,33 @@ class LinkTable(dict[str, Link]):
         if valid < link.acknowledged:
             count = link.acknowledged - valid
             logger.error("%s went back in time: it has forgotten %d messages of %s", neighbour, count, here)
-            self.announce_filters(neighbour)  # some of the forgotten messages were filter updates
+        if theirs.incomplete or valid < link.acknowledged:  # some of the forgotten messages were filter updates
+            self.announce_filters(neighbour)
         sent = max(valid, link.acknowledged)
         self.acknowledge(neighbour, sent)
-        theirs_valid = min(still_valid(link.received, link.remote_lives, theirs.lives), theirs.last)
-        received = max(theirs_valid, theirs.first - 1)
+        known = max([link.received, *link.already])
+        theirs_valid = min(still_valid(known, link.remote_lives, theirs.lives), theirs.last)
+        received = max(min(link.received, theirs_valid), theirs.first - 1)
         if received != link.received:
             before, after = link.received + 1, received + 1
             logger.error("%s goes on with message %d of %s, not with %d", here, after, neighbour, before)
+        if received != link.received or theirs_valid < known:
             link.received = link.written = received
             link.last_change, link.renumbered_at = min(link.last_change, received), self._core.position
-            link.already = {}
+            link.already = {number: place for number, place in link.already.items() if number <= theirs_valid}
         link.remote_lives, link.id, link.version = theirs.lives[-MOST:], id, version
         self.store(neighbour)
+        self._core.channels.homes.tell_all(neighbour)
         return sent
 
     def link_up(self, neighbour: str, now: float) -> None:
         """Note the beginning of a connection to a neighbour."""
         self._unnumbered[neighbour] = []
         self.send_all(self._core.broker.link_up(neighbour, now))
+
+    def is_up(self, neighbour: str) -> bool:
+        """Tell whether there is a connection to a neighbour."""
+        return neighbour in self._unnumbered
 
     def link_down(self, neighbour: str, now: float) -> None:
         """Note the end of a connection to a neighbour."""
@@ -282,7 +295,7 @@ class LinkTable(dict[str, Link]):
 
     def _apply(self, neighbour: str, number: int, message: Message, now: float) -> None:
         if isinstance(message, m.Envelope):
-            self._open(message, neighbour, now)
+            self._open(message, neighbour, number, now)
             return
         applied = self._apply_change(neighbour, number, message, now)
         if isinstance(applied, FilterUpdate):
@@ -304,12 +317,12 @@ class LinkTable(dict[str, Link]):
                 self._core.buffer.store(Row("unreadable", (neighbour, number), wire.encode(message)))
         return FilterUpdate()
 
-    def _open(self, envelope: m.Envelope, via: str, now: float) -> None:
+    def _open(self, envelope: m.Envelope, via: str, number: int, now: float) -> None:
         core = self._core
         try:
             if envelope.to == core.broker.name and is_channel_message(envelope.content):
-                core.channels.receive(envelope)
-            else:
+                core.channels.receive(envelope, now)
+            elif not core.channels.pass_on(envelope, via, Origin(number, self[via].last_change)):
                 core.handovers.receive(envelope, now, via)
         except Exception:  # the link must not come to a halt: it would bring the same again and again
             logger.exception("an envelope from %s could not be opened", envelope.origin)
@@ -327,6 +340,9 @@ class LinkTable(dict[str, Link]):
         for key in map(filter_key, update.added):
             known[key] = None
             step.store(Row("told", (neighbour, update.about, *key), 1))
+        if self[neighbour].incomplete and update.all and update.about == self._core.broker.routes.subjects()[-1]:
+            self[neighbour].incomplete = False
+            step.store(Row(INCOMPLETE, (neighbour,)))
 
     def receive_unnumbered(self, neighbour: str, data: bytes, now: float) -> None:
         """Accept a message without a number; an unusable message is only logged."""

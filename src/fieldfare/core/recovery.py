@@ -8,10 +8,11 @@ an error in the log: a bad row must not prevent the recovery of everything else.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
 
 from fieldfare.core import losses
+from fieldfare.core.link_table import INCOMPLETE
 from fieldfare.core.state import FilterKey, Session, pending_event
 from fieldfare.core.state_rows import link_of_row, pending_of_row, session_of_row
 from fieldfare.filters import EVERYTHING, parse
@@ -24,10 +25,10 @@ from fieldfare.protocol.journal import (
     EntryDetails,
     JournalEntry,
     Row,
-    RowKey,
     StoredRows,
     details_of,
     handed_over,
+    high_water,
     is_handed_over,
 )
 from fieldfare.protocol.messages import FilterUpdate
@@ -47,13 +48,14 @@ OF_SESSIONS: Final = (
     "device",
     "copy",
     "kept",
+    "former",
     "departure",
 )
 """Kinds of rows that are of no use without the row of the session."""
-OF_NEIGHBOURS: Final = ("told", "outbox")
+OF_NEIGHBOURS: Final = ("told", "outbox", INCOMPLETE)
 """Kinds of rows that are of no use without the row of the neighbour."""
 
-NEW_ROWS: Final = ("acknowledged", "device", "dynamic", "parameters", "stand-in")
+NEW_ROWS: Final = ("acknowledged", "device", "dynamic", "parameters", "stand-in", "former")
 """Kinds of rows about sessions that the version before does not know, and leaves alone; see `life_rows`."""
 
 logger = logging.getLogger("fieldfare.node")
@@ -73,7 +75,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
     stored = _without_orphans(_without_outdated(stored, core.buffer))
     for (name,), row in stored.get("session", {}).items():
         core.sessions[str(name)] = session_of_row(row, core.now, doubtful=core.doubtful)
-    _restore_links(core, stored.get("neighbour", {}))
+    _restore_links(core, stored)
     _restore_filters(core, stored)
     core.stand_ins.restore(stored)
     core.dynamic.restore(stored)
@@ -92,7 +94,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
             core.deliveries.replace_earlier(str(name), session, int(number))
     for (neighbour, number), data in stored.get("outbox", {}).items():
         core.links[str(neighbour)].outbox[int(number)] = data
-    core.position = int(stored.get("checkpoint", {}).get((), 0))
+    core.position = high_water(stored)
     for entry in entries:
         _restore_entry(core, entry)
     core.replicas.finish_restore()
@@ -142,10 +144,15 @@ def _without_orphans(stored: StoredRows) -> StoredRows:
     return left
 
 
-def _restore_links(core: Core, rows: Mapping[RowKey, Any]) -> None:
-    for (neighbour,), row in rows.items():
+def _restore_links(core: Core, stored: StoredRows) -> None:
+    """Restore the links; after the loss of rows, filters of neighbours may be missing among the others."""
+    for (neighbour,), row in stored.get("neighbour", {}).items():
         link = core.links[str(neighbour)] = link_of_row(row)
         core.broker.receive(m.Connect(link.role), str(neighbour), core.now)
+        link.incomplete = (neighbour,) in stored.get(INCOMPLETE, {})
+        if core.doubtful and not link.incomplete and core.broker.routes.subjects():
+            link.incomplete = True
+            core.buffer.store(Row(INCOMPLETE, (neighbour,), 1))
 
 
 def _restore_filters(core: Core, stored: StoredRows) -> None:

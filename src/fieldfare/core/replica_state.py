@@ -55,6 +55,8 @@ class Replica(msgspec.Struct):
     moves: int = 0
     last_events: dict[tuple[str, str], int] = {}
     """By publisher and identity: the last event that the client has acknowledged."""
+    former: int = 0
+    """Number of the last delivery here by former filters."""
     carried: dict[int, tuple[Pending, EventId]] = {}
     """Deliveries that the session's node has sent, by their numbers there."""
     event_ids: dict[int, EventId] = {}

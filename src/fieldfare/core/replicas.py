@@ -5,6 +5,10 @@ the node, but subscribes to the same filters; so an event on any disk reaches th
 the session's node. The holder numbers the events independently. After a take-over the session therefore continues with
 numbers far beyond the node's, and may repeat events known to the client: such deliveries are *in doubt*,
 and the client drops known events. `protocol.handover` has the messages.
+
+A change of filters comes to the holder later than to the node, so the holder takes some events by the former filters
+that the session never gets. After each change the node sends all waiting deliveries anew, and at the end word that
+these are all: what the holder took before the change, and is not among them, is forgotten.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
 from fieldfare.core.state import INTERNAL, Pending, Session, pending_event, pending_numbers
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
+from fieldfare.core.take_over import become_session
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -36,8 +41,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("fieldfare.node")
 
-NUMBER_GAP: Final = 1_000_000
-"""Numbers that a take-over skips: the session's node may have used some that the holder does not know."""
+FORMER: Final = "former"
+"""Kind of the rows with the last delivery of a replica by former filters."""
 
 
 class Replicas:
@@ -87,6 +92,10 @@ class Replicas:
         published, self._published = self._published, set()
         for name in sorted(published):
             self._report(name, [])
+        self.describe_changed()
+
+    def describe_changed(self) -> None:
+        """Send the present filters of changed sessions: before any later event, which must meet the same filters."""
         changed, self._changed = self._changed, set()
         for name in sorted(changed):
             session = self._core.sessions.get(name)
@@ -112,6 +121,8 @@ class Replicas:
             holders[holder] = ReplicaHolder(present.ticket, present.subscriptions, stated=stated)
             self._store_holder(name, holder)
             self._send(holder, present)
+            if session.sequence or session.count:  # a new replica knows no counts, and may have to take over at once
+                self._report(name, [], holder)
 
     def end(self, name: str) -> None:
         """Cancel the replicas of an ended session."""
@@ -132,6 +143,7 @@ class Replicas:
         one.ready, one.upto = True, self._core.sessions[name].count
         self._due.add((name, holder))
         self._store_holder(name, holder)
+        self._complete(name, holder)
 
     def due(self) -> list[tuple[str, str]]:
         """Return the pairs of session and holder for which waiting deliveries have to be sent."""
@@ -156,6 +168,12 @@ class Replicas:
                 self._send(part.holder, h.StoredDeliveries(part.name, part.ticket, list(part.items)))
             one.sent = one.upto if part.upto is None else part.upto
             self._store_holder(part.name, part.holder)
+            self._complete(part.name, part.holder)
+
+    def _complete(self, name: str, holder: str) -> None:
+        """Tell a holder that it has all deliveries from before its present filters, as soon as it has."""
+        if not self._is_due(name, holder):
+            self._report(name, [], holder, complete=True)
 
     def acknowledged(self, name: str, number: int) -> None:
         """Tell the holders which events a client has acknowledged; a holder's numbers differ, so events are named."""
@@ -178,13 +196,14 @@ class Replicas:
         if self.holders.get(name):
             self._published.add(name)
 
-    def _report(self, name: str, last_events: list[EventId]) -> None:
-        session = self._core.sessions.get(name)
+    def _report(self, name: str, last_events: list[EventId], *some: str, complete: bool = False) -> None:
+        """Tell some holders, or all, how far a session is."""
+        session, holders = self._core.sessions.get(name), self.holders.get(name, {})
         if session is None:
             return
-        for holder, one in self.holders.get(name, {}).items():
-            counts = session.sequence, session.count, session.acknowledged, session.moves
-            self._send(holder, h.ReplicaProgress(name, one.ticket, *counts, last_events))
+        counts = session.sequence, session.count, session.acknowledged, session.moves
+        for holder in some or holders:
+            self._send(holder, h.ReplicaProgress(name, holders[holder].ticket, *counts, last_events, complete))
 
     def offered(self, name: str, target: str) -> None:
         """Schedule another copy for a holder that a session is described to, unless the session goes there.
@@ -225,7 +244,9 @@ class Replicas:
             self.held[name] = replica
             core.sessions[name] = Session(replica.identity, True, False, now, owner=replica.owner, handover_mark=mark)
         replica.ticket, replica.node, replica.moves = description.ticket, node, max(replica.moves, description.moves)
+        replica.former = core.sessions[name].count
         self._store_replica(name)
+        core.buffer.store(Row(FORMER, (name,), replica.former))
         core.sessions.store(name)
         core.devices.set_names(name, description.devices, now)
         before, promised = core.broker.clients.get(name).subscriptions, core.broker.clients.get(name).advertisements
@@ -255,6 +276,9 @@ class Replicas:
         self._store_replica(name)
         self._core.sessions[name].last_seen = now
         self._trim(name, replica)
+        if progress.complete:
+            self._core.deliveries.forget(name, self._core.sessions[name], replica.former)
+            replica.event_ids = {n: event for n, event in replica.event_ids.items() if n > replica.former}
 
     def _trim(self, name: str, replica: Replica) -> None:
         replica.carried = {number: item for number, item in replica.carried.items() if number > replica.acknowledged}
@@ -264,45 +288,29 @@ class Replicas:
             pending.pop(number, None)
 
     def take_over(self, name: str) -> None:
-        """Turn a replica into the session, with numbers behind all possible numbers of the session's node."""
-        core, replica = self._core, self.held.pop(name)
-        core.buffer.store(Row("kept", (name,)))
+        """Turn a replica into the session, and tell the session's node, which may live after all."""
+        replica = self._release(name)
         self._trim(name, replica)
-        interim = core.sessions[name]
-        base = max(replica.count, *replica.carried, 0) + NUMBER_GAP
-        session = core.sessions[name] = Session(
-            replica.identity,
-            durable=True,
-            connected=False,
-            last_seen=interim.last_seen,
-            sequence=replica.sequence,
-            count=base,
-            sent=base,
-            acknowledged=base,
-            dropped=interim.dropped,
-            owner=replica.owner,
-            oldest=base + 1,
-            handover_mark=f"{replica.ticket}//{core.position}",
-            moves=replica.moves + 1,
-        )
-        known = {event for _, event in replica.carried.values()}
-        waiting = [replica.carried[number][0] for number in sorted(replica.carried)]
-        waiting += [interim.pending[n] for n in sorted(interim.pending) if replica.event_ids.get(n) not in known]
-        for pending in waiting:
-            core.deliveries.deliver_stored(name, pending)
-        session.doubt = session.count
-        core.sessions.store(name)
-        core.devices.taken_over(name, interim.last_seen)
+        become_session(self._core, name, replica)
         self._send(replica.node, h.SessionTakenOver(name, replica.ticket, replica.identity))
+
+    def _release(self, name: str) -> Replica:
+        """Hold a replica no longer."""
+        self._core.buffer.store(Row("kept", (name,)), Row(FORMER, (name,)))
+        return self.held.pop(name)
 
     def drop(self, name: str, now: float) -> None:
         """Forget a superfluous replica, with the stored events."""
-        del self.held[name]
-        self._core.buffer.store(Row("kept", (name,)))
+        self._release(name)
         self._core.sessions.end(name, now)
 
-    def expire(self, now: float, life: float) -> None:
-        """Drop replicas without news for ten times the life of a session; usually the session's node cancels before."""
+    def expire(self, now: float, life: float, wall: float) -> None:
+        """Drop replicas without news for ten times the life of a session; usually the session's node cancels before.
+
+        Deliveries with a time to live before a time of the wall clock are dropped, too, as at the session's node.
+        """
+        for replica in self.held.values():
+            replica.carried = {number: one for number, one in replica.carried.items() if one[0].expires > wall}
         for name in [name for name in self.held if now - self._core.sessions[name].last_seen > 10 * life]:
             with self._core.handovers.states.transition(name, HandoverInput.EXPIRE):
                 self.drop(name, now)
@@ -354,7 +362,8 @@ class Replicas:
             sequence, count, acknowledged, moves = counts
             last_events = {(publisher, by): number for publisher, by, number in last}
             about = ticket, node, identity, owner, mark
-            self.held[str(name)] = Replica(*about, sequence, count, acknowledged, moves, last_events)
+            former = int(stored.get(FORMER, {}).get((name,), 0))
+            self.held[str(name)] = Replica(*about, sequence, count, acknowledged, moves, last_events, former)
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
         """Recover from an entry of the log: note again the event for sessions with replicas, and for replicas."""

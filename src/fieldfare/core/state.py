@@ -203,6 +203,8 @@ class Link(msgspec.Struct):
     """Messages that the neighbour lacks, by number without gaps: encoded, or the position of an event."""
     filters: dict[About, dict[FilterKey, None]] = {}
     """Filters of the neighbour, as keys; possibly more than are in force, see `LinkTable`."""
+    incomplete: bool = False
+    """Whether some filters of the neighbour may be lost: a row says so, until the neighbour has announced all."""
 
     def check(self) -> None:
         """Assert the order of the counts, and that the outbox has no gaps."""

@@ -40,13 +40,17 @@ class Delivered(NamedTuple):
 class InternalSession:
     """A session attached for the time of an `async with` block."""
 
-    def __init__(self, node: Node, name: str = "", *, owner: str = "", principal: Principal | None = None) -> None:
+    def __init__(
+        self, node: Node, name: str = "", *, owner: str = "", principal: Principal | None = None, numbered: bool = False
+    ) -> None:
         """Use a durable session under a name, or without a name a session for the block only.
 
-        With a principal, filters end if the principal has lost the permission.
+        With a principal, filters end if the principal has lost the permission. With `numbered`, another system numbers
+        the published events: a number means the same event for ever, so the session goes on counting after a restart.
         """
         self._node = node
         self._durable = bool(name)
+        self._numbered = numbered
         self._principal = principal if node.security is not None else None
         self._may_read = None if self._principal is None else rights.may_read(self._principal)
         self._owner = owner if principal is None else principal.name
@@ -80,7 +84,10 @@ class InternalSession:
         if known is not None and self._node.security is not None and known.owner != self._owner:
             raise AccessDenied(f"the session {self.name} belongs to somebody else")
         core.members.check_unshared(self.name)
-        return core.sessions.attach(self.name, self._node.fresh_name(), now, durable=self._durable, owner=self._owner)
+        mine = known.identity if known is not None and self._numbered else ""
+        return core.sessions.attach(
+            self.name, self._node.fresh_name(), now, durable=self._durable, owner=self._owner, known=mine
+        )
 
     async def __aexit__(self, *_: object) -> None:
         self._unwatch()

@@ -217,6 +217,7 @@ class LinkConnection:
             lives,
             known.acknowledged + 1,
             known.last,
+            known.incomplete,
         )
 
     def _take_place(self, other: str) -> None:

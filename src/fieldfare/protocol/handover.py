@@ -160,6 +160,8 @@ class ReplicaProgress(HandoverMessage, frozen=True):
     moves: Number
     last_events: list[tuple[str, str, Number]]
     """By publisher and identity: the last event that the client has acknowledged."""
+    complete: bool = False
+    """Whether the holder was sent all deliveries that wait from before the description of this ticket."""
 
 
 class SessionTakenOver(HandoverMessage, frozen=True):
@@ -175,6 +177,8 @@ class SessionNotHere(HandoverMessage, frozen=True):
     """Node that may have the session; empty if none is known. With a reason: members share the session there."""
     refused: str = ""
     """Reason of a refusal; empty if the session is elsewhere."""
+    gone: bool = False
+    """Whether the sender has no session of the name, and nothing of such a session is on the way from there."""
 
 
 class CancelHandover(HandoverMessage, frozen=True):

@@ -154,7 +154,17 @@ def last_complete_position(entry: JournalEntry) -> int:
 def low_water(stored: StoredRows) -> int:
     """Return the first position of the log that a broker needs to recover from the given rows."""
     checkpoint: int = stored.get("checkpoint", {}).get((), 0) + 1
-    sessions: list[int] = [row[5] for row in stored.get("session", {}).values()]
-    links: list[int] = [row[1] for row in stored.get("neighbour", {}).values()]
-    moving: list[int] = [row[0] for kind in ("arrival", "departure", "kept") for row in stored.get(kind, {}).values()]
-    return max(1, min([checkpoint, *sessions, *links, *moving]))
+    return max(1, min([checkpoint, *_lows(stored)]))
+
+
+def high_water(stored: StoredRows) -> int:
+    """Return the last position of the log that the given rows know of; a log may have lost its end."""
+    checkpoint: int = stored.get("checkpoint", {}).get((), 0)
+    waiting: list[int] = [row[0] for row in stored.get("replayed", {}).values()]
+    return max([checkpoint, *waiting, *(low - 1 for low in _lows(stored))])
+
+
+def _lows(stored: StoredRows) -> list[int]:
+    """Return the first position that each row needs: at most one behind the last when the row was written."""
+    places = {"session": 5, "neighbour": 1, "arrival": 0, "departure": 0, "kept": 0}
+    return [row[place] for kind, place in places.items() for row in stored.get(kind, {}).values()]

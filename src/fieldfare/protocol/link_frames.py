@@ -69,6 +69,8 @@ class LinkResume(LinkFrame, frozen=True):
     """Number of the first message that the sender can still send."""
     last: Number = NUMBER_LIMIT - 1
     """Number of the last message of the sender; an earlier version leaves the field out."""
+    incomplete: bool = False
+    """Whether the sender may have lost filters of the receiver, which shall announce all of them."""
 
 
 class Messages(LinkFrame, frozen=True):

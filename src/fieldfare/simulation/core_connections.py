@@ -244,7 +244,7 @@ class ClientConnection:
         items = []
         for number, pending in taken:
             if pending.position not in entries:
-                host.network.problem(f"{host.name} has lost event {pending.position}, which {name} has not got")
+                host.network.lost_event(host.name, pending.position, name)
                 continue
             entry = entries[pending.position]
             if 0 < details_of(entry).expires <= now:

@@ -147,7 +147,7 @@ class LinkEnd:
             return LinkResume(host.network.fresh("link"), "", 0, lives=extend((), core.life, 1))
         lives = yield LivesOfLink(self.neighbour)
         names, received = (known.local_name, known.remote_name), (known.written, known.remote_lives)
-        return LinkResume(*names, *received, lives, known.acknowledged + 1, known.last)
+        return LinkResume(*names, *received, lives, known.acknowledged + 1, known.last, known.incomplete)
 
     # Frames
 
@@ -205,7 +205,7 @@ class LinkEnd:
             return what
         entry = host.disk.entries((what,)).get(what)
         if entry is None:
-            host.network.problem(f"{host.name} has lost event {what}, which {self.neighbour} has not got")
+            host.network.lost_event(host.name, what, self.neighbour)
             return wire.NOTHING
         host.network.forwarded(host.name, self.neighbour, entry)
         return wire.encode_forward(entry)

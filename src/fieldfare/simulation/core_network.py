@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.core import Core
+from fieldfare.core.inputs import EndSession
 from fieldfare.core.member_inputs import RemoveDevice
 from fieldfare.protocol.versions import NEWEST
 from fieldfare.routing.places import Places
@@ -33,6 +34,8 @@ from fieldfare.simulation.story import Note
 from fieldfare.simulation.topologies import Topology
 from fieldfare.tables.shared_index import SharedIndex
 
+MAINTENANCE = 5.0
+"""seconds without rest after which nodes do what a node does every minute, if a disk has forgotten something"""
 NEAR = Wire(uniform(0.0005, 0.002))
 """between a client and its node"""
 
@@ -120,6 +123,14 @@ class CoreNetwork(CoreTree):
     def _forgot(self, node: str) -> None:
         self.forgot = True
         self.record(records.Forgot, node)
+
+    def lost_event(self, node: str, position: int, receiver: str) -> None:
+        """Note that a log has an event no more: a problem, unless rows are older than the log since a power failure."""
+        problem = f"{node} has lost event {position}, which {receiver} has not got"
+        if self.forgot:
+            self.note(node, problem)
+        else:
+            self.problem(problem)
 
     def set_back(self, node: str, seconds: float) -> None:
         """Kill a node; the next start is from the copy of the disk, if any."""
@@ -276,6 +287,19 @@ class CoreNetwork(CoreTree):
         self.planned -= 1
         action(*arguments)
 
+    def _maintain(self) -> None:
+        """Do what nodes do every minute, and end outdated copies of sessions, as the refusal tells the operator.
+
+        A session that a node has forgotten begins anew elsewhere, under another identity, and an older disk has it yet.
+        """
+        for name in sorted(self.hosts.keys() - self.lost):
+            self.hosts[name].maintain()
+        for client in self.clients.values():
+            session = self.hosts[client.home].core.sessions.get(client.name)
+            if session is not None and client.identity not in ("", session.identity) and not session.connected:
+                self.note(client.home, f"has another session {client.name}, which the operator ends")
+                self.hosts[client.home].submit(EndSession(client.name), lambda _: None)
+
     def settle(self, seconds: float = 60.0, *, reunite: bool = True) -> None:
         """Mend everything, let all clients come back, and let time pass until the network is at rest.
 
@@ -292,11 +316,14 @@ class CoreNetwork(CoreTree):
             elif client.name in self.deaf and reunite:
                 self.break_line(client)
         self.deaf = set() if reunite else self.deaf
-        end = self.clock.now + seconds
+        end, maintenance = self.clock.now + seconds, self.clock.now + MAINTENANCE
         while any(True for _ in unrest(self, absent=not reunite)):
             if self.clock.now > end:
                 self.problem(f"no rest: {', '.join(unrest(self))}")
                 return
+            if self.forgot and self.clock.now > maintenance:  # only then, since nothing else may need it
+                maintenance += MAINTENANCE
+                self._maintain()
             self.clock.run(self.clock.now + 0.1)
         if reunite:
             self.record(records.Quiet)

@@ -85,7 +85,7 @@ class MemberConnection(ClientConnection):
         items = []
         for number, pending, _ in taken:
             if pending.position not in entries:
-                host.network.problem(f"{host.name} has lost event {pending.position}, which {name} has not got")
+                host.network.lost_event(host.name, pending.position, name)
                 continue
             entry = entries[pending.position]
             items.append(DeliveredEvent(number, *event_id(entry), entry.event, pending.subscriptions, identified=False))

@@ -122,7 +122,7 @@ def test_an_absent_server_is_named(monkeypatch: pytest.MonkeyPatch, run: Callabl
     ("contender", "shape"),
     [
         *(
-            pytest.param(nats.contender(variant), shape, marks=pytest.mark.needs("nats-server"))
+            pytest.param(nats.contender(variant), shape, marks=pytest.mark.needs("nats-server on PATH"))
             for variant, shape in zip(nats.VARIANTS, ("filters", "one"), strict=True)
         ),
         pytest.param(mosquitto.contender(), "filters", marks=pytest.mark.needs("mosquitto")),

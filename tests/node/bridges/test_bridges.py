@@ -360,11 +360,11 @@ def test_a_kind_of_your_own(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("table", "key", "says"),
     [
-        ({}, "bridge[0].kind", "the kind of the bridge is missing (choices: mqtt)"),
+        ({}, "bridge[0].kind", "the kind of the bridge is missing (choices: mqtt, kafka, nats)"),
         (
             {"kind": "mqqt"},
             "bridge[0].kind",
-            "there is no kind 'mqqt'; did you mean 'mqtt'? (choices: mqtt, or your own as package.module:make)",
+            "there is no kind 'mqqt'; did you mean 'mqtt'? (choices: mqtt, kafka, nats, or your own as package.module:make)",
         ),
         ({"kind": "no_such_module:make", "name": "n"}, "bridge[0].kind", "no module no_such_module"),
         ({"kind": "json:make", "name": "n"}, "bridge[0].kind", "json has no function make"),

@@ -29,8 +29,9 @@ from tests.node.talking import settings, talking, until
 from tools.waiting import PATIENCE
 
 from fieldfare.events.event import Event
-from fieldfare.node.bridges import IncomingEvent, OutgoingEvent, Rejection, Status, mqtt, runner
-from fieldfare.node.bridges.mqtt_messages import ID, IncomingRule, Message, OutgoingRule, event_of, message_of
+from fieldfare.node.bridges import IncomingEvent, OutgoingEvent, Rejection, Status, make_all, mqtt, runner
+from fieldfare.node.bridges.content import ID
+from fieldfare.node.bridges.mqtt_messages import IncomingRule, Message, OutgoingRule, event_of, message_of
 from fieldfare.node.config import ConfigError
 from fieldfare.node.context import Context
 from fieldfare.node.server import running
@@ -680,7 +681,13 @@ def test_the_settings_in_the_documentation() -> None:
     status = mqtt.make("id", {key: value for key, value in first.items() if key not in ("kind", "name")})
     assert len(status.settings.incoming) == len(status.settings.outgoing) == 2
     mqtt.make("id", {"url": "mqtt://h", **tables[1]})
-    assert tables[2]["bridge"][0]["kind"].endswith(":make")
+    given = [table["bridge"][0] for table in tables if "bridge" in table]
+    assert [one["kind"] for one in given] == ["mqtt", "kafka", "nats", "our_bridges.lists:make"]
+    assert [one.kind for one in make_all(msgspec.structs.replace(settings(), bridge=tuple(given[:3])))] == [
+        "mqtt",
+        "kafka",
+        "nats",
+    ]
 
 
 def test_what_it_wants_and_promises() -> None:

@@ -18,6 +18,7 @@ from tests.events.strategies import values as event_values
 from tests.node.http.helpers import SECRET, Api, api, bearer, is_problem, listening
 from tools.waiting import PATIENCE
 
+from fieldfare.events import binary_mode
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.node.http import binding, stream
@@ -147,7 +148,7 @@ def test_what_is_written_in_binary_mode_is_read_back(more: dict[str, object], id
     ],
 )
 def test_any_event_can_be_written_as_a_cloud_event(tree: dict[str, object]) -> None:
-    read = json.loads(binding.structured(Event(tree), "7", "/n"))
+    read = json.loads(binary_mode.structured(Event(tree), "7", "/n"))
     assert (read["id"], read["source"], read["type"]) == ("7", "/n", "fieldfare.event")
     assert read["data"] == tree
 
@@ -307,7 +308,7 @@ def test_curl() -> None:
 
 
 content_types = st.sampled_from(
-    ["application/json", "application/x-ndjson", binding.STRUCTURED, binding.BATCH, "text/plain"]
+    ["application/json", "application/x-ndjson", binary_mode.STRUCTURED, binding.BATCH, "text/plain"]
 )
 jsonish = values.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=60)
 header_names = st.from_regex(r"(ce-[a-z0-9!_.-]{1,12}|ttl|replaces|content-type)", fullmatch=True)
@@ -345,8 +346,8 @@ cloudy = st.builds(
 
 @given(cloudy)
 def test_no_event_is_impossible_to_send(event: Event) -> None:
-    assert json.loads(binding.structured(event, "7", "/n"))["specversion"] == "1.0"
-    assert b"\n" not in binding.structured(event, "7", "/n") + binding.plain(event)
+    assert json.loads(binary_mode.structured(event, "7", "/n"))["specversion"] == "1.0"
+    assert b"\n" not in binary_mode.structured(event, "7", "/n") + binding.plain(event)
     message = binding.binary(event, "7", "/n")
     assert {"ce-specversion", "ce-id", "ce-source", "ce-type"} <= message.headers.keys()
     for name, value in message.headers.items():

@@ -11,7 +11,9 @@ from fieldfare.node.bridges.interface import (
     BridgeConnection,
     BridgeError,
     IncomingEvent,
+    LogConnection,
     OutgoingEvent,
+    Positions,
     Rejection,
 )
 from fieldfare.node.bridges.registry import make_all, settings, start
@@ -23,7 +25,9 @@ __all__ = [
     "BridgeConnection",
     "BridgeError",
     "IncomingEvent",
+    "LogConnection",
     "OutgoingEvent",
+    "Positions",
     "Rejection",
     "Runner",
     "Status",

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from datetime import datetime
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
-from fieldfare.events import cloudevents, json, msgpack
+from fieldfare.events import json
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.events.tags import as_timestamp
-from fieldfare.events.values import Value, format_timestamp
+from fieldfare.node.bridges.content import ID, OURS, as_text, fill, read_payload
 from fieldfare.node.bridges.interface import IncomingEvent, OutgoingEvent, Rejection
 
-OURS: Final = "fieldfare-"
-"""prefix of the user properties that do not become fields"""
-ID: Final = f"{OURS}id"
-"""user property with the id of the event, by which a receiver recognises an event that was sent twice"""
 LONGEST: Final = 65_535
 """bytes of a string in MQTT"""
-FIELD: Final = re.compile(r"\{([^{}]+)\}")
 FORBIDDEN: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
 
@@ -92,7 +85,7 @@ def event_of(rule: IncomingRule, message: Message) -> IncomingEvent | Rejection:
 
 def _event(rule: IncomingRule, message: Message) -> Event:
     """Merge the sources of fields: the topic and the rule win over the payload, the payload over user properties."""
-    content = _content(message)
+    content = read_payload(message.payload, message.content_type, is_text=message.utf8)
     tree: dict[str, object] = {}
     for name, value in message.properties:
         if name in content or name.startswith(OURS):
@@ -120,47 +113,6 @@ def _event(rule: IncomingRule, message: Message) -> Event:
     return Event(tree, valid=content.valid)
 
 
-def _content(message: Message) -> Event:
-    """Decode the payload by its content type; without a content type try JSON, then text, then bytes."""
-    payload, kind = message.payload, message.content_type.partition(";")[0].strip().lower()
-    if kind == "application/cloudevents+json":
-        return cloudevents.decode(payload)
-    if kind in ("application/msgpack", "application/vnd.msgpack", "application/x-msgpack"):
-        return msgpack.decode(payload)
-    if kind == "application/json" or kind.endswith("+json"):
-        return _json(payload)
-    named = {"datacontenttype": message.content_type} if kind else {}
-    if not payload:
-        return Event(named)
-    if kind.startswith("text/") or (not kind and message.utf8):
-        try:
-            return _json(payload) if not kind and _is_json(payload) else Event({**named, "value": payload.decode()})
-        except UnicodeDecodeError:
-            raise EventError("", f"{kind or 'text'}, and not in UTF-8") from None
-    if not kind and _is_json(payload):
-        return _json(payload)
-    with contextlib.suppress(UnicodeDecodeError):
-        if not kind:
-            return Event(value=payload.decode())
-    return Event({**named, "data": payload})
-
-
-def _json(payload: bytes) -> Event:
-    if payload.lstrip()[:1] == b"{":
-        return json.decode(payload)
-    if not _is_json(payload):
-        raise EventError("", "the content type is JSON, and the payload is not JSON")
-    return json.decode(b'{"value":' + payload + b"}")
-
-
-def _is_json(payload: bytes) -> bool:
-    try:
-        msgspec.json.decode(payload)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
-
-
 def message_of(rule: OutgoingRule, one: OutgoingEvent, now: float) -> Message | Rejection:
     """Return the message for an event, by a rule; a Rejection if the topic needs a field that the event lacks.
 
@@ -175,7 +127,7 @@ def message_of(rule: OutgoingRule, one: OutgoingEvent, now: float) -> Message | 
     except EventError as error:
         return Rejection(f"an event for {rule.topic}: {error}")
     names = rule.properties if isinstance(rule.properties, tuple) else one.event if rule.properties else ()
-    texts = ((name, _text(one.event.get(name))) for name in names)
+    texts = ((name, as_text(one.event.get(name))) for name in names)
     properties = tuple(
         (name, text) for name, text in texts if text is not None and is_mqtt_text(name) and is_mqtt_text(text)
     )
@@ -193,18 +145,7 @@ def message_of(rule: OutgoingRule, one: OutgoingEvent, now: float) -> Message | 
 
 def _topic(template: str, event: Event) -> str:
     """Fill the fields of an event into a topic; a value must be a single level, unless the field is the whole topic."""
-    whole = FIELD.fullmatch(template) is not None
-
-    def value(match: re.Match[str]) -> str:
-        name = match[1]
-        if name not in event:
-            raise EventError(name, "is missing")
-        text = _text(event[name])
-        if text is None or (not whole and "/" in text):
-            raise EventError(name, "cannot be a level of a topic")
-        return text
-
-    topic = FIELD.sub(value, template)
+    topic = fill(template, event, lambda text: "/" not in text, "a level of a topic")
     if not _is_topic(topic):
         raise EventError("", f"{topic[:100]!r} is not a topic that messages can be published to")
     return topic
@@ -212,20 +153,6 @@ def _topic(template: str, event: Event) -> str:
 
 def _is_topic(text: str) -> bool:
     return bool(text) and not text.startswith("$") and not any(sign in text for sign in "+#") and is_mqtt_text(text)
-
-
-def _text(value: Value) -> str | None:
-    """Return a single value as text; None for values without a plain text."""
-    match value:
-        case str():
-            return value
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            return repr(value)
-        case datetime():
-            return format_timestamp(value)
-    return None
 
 
 def is_mqtt_text(text: str) -> bool:

@@ -12,7 +12,8 @@ import aiomqtt
 import msgspec
 
 from fieldfare.filters import Filter, FilterSyntaxError, FilterTooComplex, parse
-from fieldfare.node.bridges.mqtt_messages import FIELD, IncomingRule, OutgoingRule, is_mqtt_text
+from fieldfare.node.bridges.content import FIELD
+from fieldfare.node.bridges.mqtt_messages import IncomingRule, OutgoingRule, is_mqtt_text
 from fieldfare.node.bridges.registry import settings
 from fieldfare.node.config import ConfigError, Secret
 

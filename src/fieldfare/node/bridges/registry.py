@@ -18,9 +18,9 @@ from fieldfare.toml import TomlError, similar
 T = TypeVar("T")
 Make = Callable[[str, Mapping[str, Any]], Bridge]
 
-KINDS: Final[Mapping[str, str]] = {"mqtt": "fieldfare.node.bridges.mqtt:make"}
+KINDS: Final[Mapping[str, str]] = {kind: f"fieldfare.node.bridges.{kind}:make" for kind in ("mqtt", "kafka", "nats")}
 """the function that makes a bridge of each kind; its module is imported only if a table has the kind"""
-_EXTRAS: Final = {"aiomqtt": "mqtt", "paho": "mqtt"}
+_EXTRAS: Final = {"aiomqtt": "mqtt", "paho": "mqtt", "confluent_kafka": "kafka", "nats": "nats"}
 
 
 class Made(NamedTuple):

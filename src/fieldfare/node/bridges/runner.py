@@ -2,10 +2,12 @@
 
 The bridge `plant` has the session `bridge:plant`. An incoming event is published by this session, and acknowledged to
 the other system when it is stored here. An outgoing event waits in this session, and is acknowledged here when it is
-stored there. A crash of either side loses no event; events on their way may come twice.
+stored there. A crash of either side loses no event; events on their way may come twice. Numbered messages come
+in once: see `sources`.
 
-An event that came in does not go out again by the same bridge: its publisher is the session itself. The publisher
-travels with an event from node to node, so the same holds across a network: bridges of the same name are one bridge.
+An event that came in does not go out again by the same bridge: its publisher is the session itself, or the session of a
+source. The publisher travels with an event from node to node, so the same holds across a network: bridges of the same
+name are one bridge.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any, Final
 
@@ -27,9 +29,11 @@ from fieldfare.node.bridges.interface import (
     BridgeConnection,
     BridgeError,
     IncomingEvent,
+    LogConnection,
     OutgoingEvent,
     Rejection,
 )
+from fieldfare.node.bridges.sources import Sources
 from fieldfare.node.internal_session import Delivered, InternalSession
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.protocol import messages as m
@@ -123,7 +127,9 @@ class Runner:
             async with self._bridge.connect() as connection:
                 self._up, self._error = True, ""
                 logger.info("the bridge %s is up", self.name)
-                await first_of(self._receive_all(connection), self._send_all(connection, session))
+                async with contextlib.AsyncExitStack() as stack:
+                    sources = Sources(self._node, self.session, OWNER, stack, self._advertise)
+                    await first_of(self._receive_all(connection, sources), self._send_all(connection, session))
 
     def _fail(self, error: str) -> None:
         if error != self._error:
@@ -132,34 +138,42 @@ class Runner:
 
     async def _subscribe(self, session: InternalSession) -> None:
         """Subscribe and advertise as the bridge says, and end the subscription of earlier settings."""
-        subscription, advertisement = self._bridge.subscription, self._bridge.advertisement
+        subscription = self._bridge.subscription
         if subscription is not None:
             await session.subscribe("out", subscription)
-        elif self._has("subscriptions", "out"):
+        elif self._has("subscriptions", "out", self.session):
             await session.unsubscribe("out")
+        await self._advertise(self.session)
+
+    async def _advertise(self, session: str) -> None:
+        """Advertise the incoming events for a session, and end the advertisement of earlier settings."""
         if self._node.core.broker.strategy.advertisements is None:
             return
+        advertisement = self._bridge.advertisement
         message: m.Message | None = None
         if advertisement is not None:
             message = m.Advertise("in", advertisement)
-        elif self._has("advertisements", "in"):
+        elif self._has("advertisements", "in", session):
             message = m.Unadvertise("in")
         if message is not None:
-            change = message
-            await self._node.submit(ChangeFilters(self.session, change))
+            await self._node.submit(ChangeFilters(session, message))
 
-    def _has(self, about: str, id: str) -> bool:
-        client = self._node.core.broker.clients.all.get(self.session)
+    def _has(self, about: str, id: str, session: str) -> bool:
+        client = self._node.core.broker.clients.all.get(session)
         return client is not None and id in getattr(client, about)
 
     # In
 
-    async def _receive_all(self, connection: BridgeConnection) -> None:
-        async for batch in connection.incoming():
-            await self._receive(batch)
+    async def _receive_all(self, connection: BridgeConnection | LogConnection, sources: Sources) -> None:
+        if isinstance(connection, LogConnection):
+            batches = connection.incoming_from(sources.position)
+        else:
+            batches = connection.incoming()
+        async for batch in batches:
+            await self._receive(batch, sources)
         raise BridgeError("the other side closed the connection")
 
-    async def _receive(self, batch: Batch) -> None:
+    async def _receive(self, batch: Batch, sources: Sources) -> None:
         incoming: list[IncomingEvent] = []
         ids: dict[str, None] = {}
         for one in batch.messages:
@@ -172,24 +186,32 @@ class Runner:
                 if one.id:
                     ids[one.id] = None
         await self._node.wait_for_capacity()
-        publishing = asyncio.create_task(self._publish(incoming, ids))
+        publications = list(self._publications(batch.source, incoming, sources))
+        publishing = asyncio.create_task(self._publish(publications, ids))
         try:
             await asyncio.shield(publishing)
         finally:
             # If the connection ends now, the publishing goes on: its ids must be known when the messages come again.
             await asyncio.wait([publishing], timeout=MOMENT)
+        self._duplicates += len(incoming) - sum(len(one.events) for one in publications)
         await batch.done()
 
-    async def _publish(self, incoming: Sequence[IncomingEvent], ids: Mapping[str, None]) -> None:
+    def _publications(self, source: str, incoming: Sequence[IncomingEvent], sources: Sources) -> Iterator[Publication]:
         now = self._node.clock()
-        futures = [
-            self._node.publish(
-                Publication(self.session, 0, [one.event for one in group], expires=0.0 if ttl is None else now + ttl)
-            )
-            for ttl, group in groupby(incoming, key=lambda one: one.ttl)
-        ]
-        await asyncio.gather(*futures)
-        self._in += len(incoming)
+        if source:
+            yield from sources.publications(source, incoming, now)
+            return
+        for ttl, group in groupby(incoming, key=lambda one: one.ttl):
+            expires = 0.0 if ttl is None else now + ttl
+            yield Publication(self.session, 0, [one.event for one in group], expires=expires)
+
+    async def _publish(self, publications: Sequence[Publication], ids: Mapping[str, None]) -> None:
+        if self._node.core.judges_events:  # after a refusal no later number may be published: the source would go on
+            for one in publications:
+                await self._node.publish(one)
+        else:
+            await asyncio.gather(*map(self._node.publish, publications))
+        self._in += sum(len(one.events) for one in publications)
         self._seen |= ids  # not earlier: an id is known only after its event was published
         for id in list(islice(self._seen, max(0, len(self._seen) - WINDOW))):
             del self._seen[id]
@@ -201,7 +223,7 @@ class Runner:
 
     # Out
 
-    async def _send_all(self, connection: BridgeConnection, session: InternalSession) -> None:
+    async def _send_all(self, connection: BridgeConnection | LogConnection, session: InternalSession) -> None:
         if self._bridge.subscription is None:
             await asyncio.Event().wait()
         async for delivered in session.deliveries(CHUNK):
@@ -217,7 +239,7 @@ class Runner:
         session = self._node.core.sessions[self.session]
         outgoing = []
         for one in delivered:
-            if one.publisher != self.session:
+            if one.publisher != self.session and not one.publisher.startswith(f"{self.session}/"):
                 expires = session.pending[one.number].expires if one.number in session.pending else NEVER
                 id = f"{session.identity}/{one.number}"
                 outgoing.append(OutgoingEvent(one.event, id, None if expires == NEVER else expires))

@@ -6,26 +6,20 @@ string, all else is bytes. Any event can be written: an event that is not a Clou
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Iterable
 from json import JSONDecoder
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
-import msgspec
-
-from fieldfare.events import cloudevents, json, msgpack
+from fieldfare.events import binary_mode, cloudevents, json, msgpack
+from fieldfare.events.binary_mode import PLAIN, STRUCTURED
 from fieldfare.events.event import Event
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError
 from fieldfare.node.http.errors import Problem
 
-STRUCTURED: Final = "application/cloudevents+json"
 BATCH: Final = "application/cloudevents-batch+json"
-PLAIN: Final = "application/json"
 LINES: Final = "application/x-ndjson"
-EVENT_TYPE: Final = "fieldfare.event"
-"""type of a CloudEvent that is made of an event without a type"""
 
 Header = tuple[bytes, bytes]
 
@@ -46,14 +40,8 @@ def read_binary(headers: Iterable[Header], content_type: str, data: bytes) -> Ev
             attribute = name[3:].decode("latin-1")
             if attribute in attributes:
                 raise EventError(attribute, "the header occurs twice")
-            if attribute in ("data", "data_base64", "datacontenttype"):
-                raise EventError(attribute, "has no header of its own: it is the body, or Content-Type")
             attributes[attribute] = _from_header(attribute, value)
-    if content_type:
-        attributes["datacontenttype"] = content_type
-    if data:
-        attributes |= _read_data(content_type, data)
-    return cloudevents.decode(json.write(attributes))
+    return binary_mode.join(attributes, content_type, data)
 
 
 def _from_header(attribute: str, value: bytes) -> str:
@@ -64,29 +52,6 @@ def _from_header(attribute: str, value: bytes) -> str:
         return unquote_to_bytes(text).decode()
     except UnicodeDecodeError:
         raise EventError(attribute, "the header, its %-signs decoded, is not text in UTF-8") from None
-
-
-def _read_data(content_type: str, data: bytes) -> dict[str, object]:
-    kind, _, parameters = content_type.lower().partition(";")
-    if _is_json(content_type) or not kind:  # some SDKs send JSON without a Content-Type
-        try:
-            msgspec.json.decode(data)  # a check: the raw text is inserted below, and must be one value
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            if not kind:
-                return {"data_base64": base64.b64encode(data).decode()}
-            raise EventError("data", f"not JSON, as the Content-Type {kind} says: {error}") from None
-        return {"data": msgspec.Raw(data)}
-    if kind.startswith("text/") and ("charset" not in parameters or "utf-8" in parameters):
-        try:
-            return {"data": data.decode()}
-        except UnicodeDecodeError:
-            pass  # not text, in spite of the Content-Type: keep the bytes
-    return {"data_base64": base64.b64encode(data).decode()}
-
-
-def _is_json(content_type: str) -> bool:
-    kind = content_type.partition(";")[0].strip().lower()
-    return kind == PLAIN or kind.endswith("+json")
 
 
 def read_events(kind: str, data: bytes) -> list[Event]:
@@ -175,35 +140,14 @@ class Message(NamedTuple):
     body: bytes
 
 
-def structured(event: Event, id: str, source: str) -> bytes:
-    """Return an event as a CloudEvent in JSON; `id` and `source` are for events without them.
-
-    >>> structured(Event({"sum": 5}), "1", "/till")
-    b'{"specversion":"1.0","id":"1","source":"/till","type":"fieldfare.event","datacontenttype":"application/json","data":{"sum":5}}'
-    """
-    try:
-        return cloudevents.encode(event, id=id, source=source, type=EVENT_TYPE)
-    except EventError:  # fields such as `specversion` with values that CloudEvents forbids
-        attributes = {"specversion": "1.0", "id": id, "source": source, "type": EVENT_TYPE, "datacontenttype": PLAIN}
-        return json.write({**attributes, "data": msgspec.Raw(json.encode(event))})
-
-
 def binary(event: Event, id: str, source: str) -> Message:
     """Return an event as a request in binary mode, a CloudEvent or not.
 
     >>> binary(Event({"sum": 5, "type": "a sale"}), "1", "/till").headers["ce-type"]
     'a%20sale'
     """
-    tree = msgspec.json.decode(structured(event, id, source))
-    content_type = tree.pop("datacontenttype", "")
-    data = b""
-    if "data_base64" in tree:
-        data = base64.b64decode(tree.pop("data_base64"))
-    elif "data" in tree:
-        value = tree.pop("data")
-        content_type = content_type or PLAIN
-        data = value.encode() if isinstance(value, str) and not _is_json(content_type) else json.write(value)
-    headers = {f"ce-{name}": to_header(value) for name, value in tree.items()}
+    attributes, content_type, data = binary_mode.split(event, id, source)
+    headers = {f"ce-{name}": to_header(value) for name, value in attributes.items()}
     if content_type:
         headers["content-type"] = header_text(content_type)
     return Message(headers, data)

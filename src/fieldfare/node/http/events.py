@@ -15,6 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from fieldfare.core.state import RequestRefused
+from fieldfare.events import binary_mode
 from fieldfare.events.event import Event
 from fieldfare.node import security
 from fieldfare.node.http import binding
@@ -42,7 +43,7 @@ async def publish(call: Call) -> Response:
     only(call, "ttl", "replaces")
     ttl, replaces = _ttl(call), _option(call, "replaces")
     data = await body(call)
-    if binding.is_binary(headers) and kind not in (binding.STRUCTURED, binding.BATCH):
+    if binding.is_binary(headers) and kind not in (binary_mode.STRUCTURED, binding.BATCH):
         events = [binding.read_binary(headers, call.request.headers.get("content-type", ""), data)]
     else:
         events = binding.read_events(kind, data)

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from starlette.responses import Response
 
+from fieldfare.events import binary_mode
 from fieldfare.node.http import binding
 from fieldfare.node.http.admin import views
 from fieldfare.node.http.admin.filters import MOST_FILTERS
@@ -124,9 +125,9 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
             202,
             Accepted,
             bodies={
-                binding.PLAIN: _PLAIN,
+                binary_mode.PLAIN: _PLAIN,
                 binding.LINES: _PLAIN,
-                binding.STRUCTURED: _CLOUD_EVENT,
+                binary_mode.STRUCTURED: _CLOUD_EVENT,
                 binding.BATCH: [_CLOUD_EVENT],
             },
             parameters=_PUBLISH,
@@ -179,6 +180,13 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
             "Hand a session over to another node; its client follows", "admin", 202, takes=views.ToMove,
             bodies={JSON: {"session": "ana", "to": "rome"}},
         )
+    },
+    "/admin/channels": {
+        "get": Operation("Types of events with one order everywhere", "admin", gives=list[views.ChannelView]),
+        "post": Operation(
+            "Give a channel another home, while its publishers and subscribers go on", "admin", 202,
+            takes=views.ChannelToMove, bodies={JSON: {"type": "quote", "to": "rome"}},
+        ),
     },
     "/admin/subscriptions": {
         "get": Operation("Subscriptions of all sessions", "admin", gives=views.Subscriptions, parameters=_PAGES)

@@ -40,6 +40,7 @@ from starlette.types import Receive, Scope, Send
 from fieldfare.core import losses
 from fieldfare.core.session_names import check_session
 from fieldfare.core.state import RequestRefused
+from fieldfare.events import binary_mode
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages.subscriptions import documents as subscriptions
@@ -197,7 +198,7 @@ def _lost(count: int, reason: str) -> bytes:
 def message(delivered: Delivered, id: str, source: str, life: str, *, plain: bool) -> bytes:
     """Return an event as a server-sent event; `id` and `source` are for events that are not CloudEvents."""
     event = delivered.event
-    data = binding.plain(event) if plain else binding.structured(event, id, source)
+    data = binding.plain(event) if plain else binary_mode.structured(event, id, source)
     lines = [f"id: {delivered.position}:{delivered.number}:{life}".encode()]
     if event.type and not _BREAKS.search(event.type):
         lines.append(b"event: " + event.type.encode())

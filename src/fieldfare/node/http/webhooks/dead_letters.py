@@ -6,10 +6,9 @@ subscription can watch for failures. A dead letter that fails itself makes no ot
 
 from __future__ import annotations
 
-from fieldfare.events import msgpack
+from fieldfare.events import binary_mode, msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
-from fieldfare.node.http import binding
 from fieldfare.node.http.webhooks import sinks
 from fieldfare.node.http.webhooks.description import Webhook
 from fieldfare.node.internal_session import Delivered
@@ -31,7 +30,7 @@ def dead_letter(hook: Webhook, delivered: Delivered, reason: str, attempts: int,
         "source": source,
         "type": DEAD_LETTER,
         "subject": hook.id,
-        "datacontenttype": binding.PLAIN,
+        "datacontenttype": binary_mode.PLAIN,
     }
     try:
         letter = Event({**head, "data": {**about, "event": dict(delivered.event.tree)}})

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import httpx
 
+from fieldfare.events import binary_mode
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.events.values import format_timestamp
@@ -60,7 +61,7 @@ def message_of(event: Event, id: str, given: WebhookOptions) -> Message:
     """Return the headers and the body of a request with an event."""
     if given.mode == "binary":
         return binding.binary(event, id, given.source)
-    return Message({"content-type": binding.STRUCTURED}, binding.structured(event, id, given.source))
+    return Message({"content-type": binary_mode.STRUCTURED}, binary_mode.structured(event, id, given.source))
 
 
 def _letter(one: WebhookDelivery, reason: str, attempts: int) -> DeadLetter:

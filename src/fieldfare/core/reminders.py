@@ -1,0 +1,59 @@
+"""`Reminders`: handovers without progress, because a node on the way may have forgotten a message in a power failure.
+
+A node with an unsynced disk, or with an earlier copy of its folder, forgets what others remember. Then each end of a
+handover could wait for the other for ever. So the target repeats the `SessionRequest`, with the same ticket: a source
+that knows of the handover ignores the message, one that has forgotten begins again, and one that has given the session
+away says so. A source whose target is not ready keeps the session, and the client asks again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from fieldfare.core.handover_table import IGNORED, HandoverInput
+from fieldfare.protocol import handover as h
+
+if TYPE_CHECKING:
+    from fieldfare.core.core import Core
+
+MOST: Final = 16
+"""Maintenances between two reminders, at most: they become rarer, lest they pile up for a node that is off."""
+
+
+def is_due(count: int) -> bool:
+    """Tell whether a reminder follows the maintenance of a number, counted from the first that sees a handover.
+
+    >>> [count for count in range(50) if is_due(count)]
+    [2, 3, 5, 9, 17, 33, 49]
+    """
+    passed = count - 1
+    return passed > 0 and (passed & (passed - 1) == 0 or passed % MOST == 0)
+
+
+class Reminders:
+    """How often the maintenance has seen each handover."""
+
+    def __init__(self, core: Core) -> None:
+        """Begin to count with the next maintenance."""
+        self._core = core
+        self._seen: dict[tuple[str, str], int] = {}
+        """By session and ticket."""
+
+    def maintain(self) -> None:
+        """Remind the other node of each handover that the maintenance before has seen, too."""
+        states = self._core.handovers.states
+        moving = [(name, one.ticket) for name, one in states.arrivals.items()]
+        moving += [(name, one.ticket) for name, one in states.departures.items()]
+        self._seen = {handover: self._seen.get(handover, 0) + 1 for handover in moving}
+        for name in [name for (name, _), count in self._seen.items() if is_due(count)]:
+            with states.transition(name, HandoverInput.REMIND) as next_states:
+                if next_states is not IGNORED:
+                    self._remind(name)
+
+    def _remind(self, name: str) -> None:
+        handovers = self._core.handovers
+        arrival = handovers.arrivals.get(name)
+        if arrival is None:
+            handovers.departures.cancel(name)
+        else:
+            self._core.envelopes.send(arrival.source, h.SessionRequest(name, arrival.ticket, arrival.owner))

