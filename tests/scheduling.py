@@ -64,9 +64,19 @@ class Groups(LoadGroupScheduling):  # type: ignore[misc]
         return left[0] if left else None
 
     def mark_test_complete(self, node: WorkerController, item_index: int, duration: float = 0) -> None:
-        """Note that a test is done; a report of a worker that was taken out meanwhile tells nothing new."""
-        if node in self.assigned_work:
-            super().mark_test_complete(node, item_index, duration)
+        """Forget a test that is done; a report of a worker that was taken out meanwhile tells nothing new.
+
+        pytest-xdist 3.8 keeps all tests that are done, and counts through them after each test: ten seconds in all.
+        """
+        work = self.assigned_work.get(node)
+        if work is None:
+            return
+        test = self.registered_collections[node][item_index]
+        scope = self._split_scope(test)
+        del work[scope][test]
+        if not work[scope]:
+            del work[scope]
+        self._reschedule(node)
 
     def _reschedule(self, node: WorkerController) -> None:
         """Give a worker two tests at least, or its end: it does not begin one before it knows the next."""

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 from _pytest.mark import ParameterSet
+from tests.pipeline.cheap import CHEAP_JAVA, CHEAP_SQL
 from tests.scheduling import needs_spark
 from tools.waiting import PATIENCE
 
@@ -40,10 +41,10 @@ TITLE = re.compile(r'title="([^"/]+)"')
 STARTS_A_NODE = re.compile(r"^ *\$ (?:\w+=\S+ )*fieldfare up\b[^\n]*&$", re.MULTILINE)
 PORT = re.compile(r"\b740\d\b")
 CHEAP_SPARK = {
-    "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "PYSPARK_SUBMIT_ARGS": "--conf spark.sql.codegen.wholeStage=false pyspark-shell",
+    "SPARK_SUBMIT_OPTS": CHEAP_JAVA,
+    "PYSPARK_SUBMIT_ARGS": " ".join(f"--conf {key}={value}" for key, value in CHEAP_SQL.items()) + " pyspark-shell",
 }
-"""settings of Spark for jobs that take seconds, as in `tests/pipeline/jvm.py`"""
+"""settings of Spark for jobs that take seconds"""
 
 
 class Block(NamedTuple):

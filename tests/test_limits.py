@@ -21,7 +21,7 @@ def test_before():
     pass
 
 @pytest.mark.xdist_group("together")
-@pytest.mark.timeout(6)
+@pytest.mark.timeout(8)
 def test_hangs():
     left_half_done.append(1)
     threading.Event().wait()
@@ -31,7 +31,7 @@ def test_hangs():
 def test_after(number):
     assert not left_half_done
 
-@pytest.mark.timeout(6)
+@pytest.mark.timeout(8)
 def test_hangs_at_the_end():
     threading.Event().wait()
 """
@@ -42,7 +42,7 @@ def test_a_test_that_hangs_takes_no_other_with_it(tmp_path: Path) -> None:
     (tmp_path / "test_suite.py").write_text(SUITE)
     (tmp_path / "conftest.py").write_text("from tests.conftest import pytest_xdist_make_scheduler")
     command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path)]
-    command += ["-o", "faulthandler_timeout=3", "-o", f"pythonpath={ROOT}", "-p", "no:cacheprovider"]
+    command += ["-o", "faulthandler_timeout=0.5", "-o", f"pythonpath={ROOT}", "-p", "no:cacheprovider"]
     for workers in ("1", "2"):
         done = subprocess.run(
             [*command, "-n", workers, "--dist", "loadgroup", "test_suite.py"],

@@ -5,8 +5,9 @@
 
 An interpreter comes from PATH, or from the folder of pyenv; else from `uv python install`, with uv in a temporary
 environment. A version that none of these has is "not to be had", which is no failure. Each version gets a temporary
-environment with Fieldfare as a user would install it (`fieldfare[fast]`, built as a wheel) and the packages that the
-tests need, in the locked versions. The exit code is 1 if an installation or a test failed.
+environment with Fieldfare as a user would install it (`fieldfare[fast]`, built as a wheel), the laboratory, whose
+workloads the tests use, and the packages that the tests need, in the locked versions. The exit code is 1 if an
+installation or a test failed.
 """
 
 from __future__ import annotations
@@ -118,11 +119,12 @@ def tried(version: str, tests: Sequence[str], scratch: Path) -> Outcome:
     try:
         _run(command, "-m", "venv", str(place))
         pip = (str(place / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check")
-        _run(*pip, "-c", str(pins), f"{ROOT}[fast]", *NEEDED)
+        _run(*pip, "-c", str(pins), f"{ROOT}[fast]", f"{ROOT / 'lab'}", *NEEDED)
     except subprocess.CalledProcessError as error:
         return Outcome(version, "failed", f"installing: {' '.join(error.stderr.split())[-300:]}", _since(started))
     pytest = [str(place / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]
     clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    clean.setdefault("FIELDFARE_SHARED", str(ROOT.parent / "shared"))  # an installed laboratory looks beside itself
     done = subprocess.run(pytest, cwd=ROOT, env=clean, capture_output=True, text=True, check=False)
     if done.returncode:
         print(done.stdout[-6000:], done.stderr[-2000:], sep="\n", file=sys.stderr)

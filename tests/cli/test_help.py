@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -62,25 +63,41 @@ def commands(command: object, name: str = "") -> Iterator[str]:
             yield from commands(command.get_command(context, step), f"{name} {step}".strip())
 
 
+@cache
 def help_text(command: str) -> str:
     result = CliRunner().invoke(app, [*command.split(), "--help"], env={"COLUMNS": "80"})
     assert result.exit_code == 0
     return result.stdout
 
 
+@cache
+def tree() -> Any:
+    """All commands. Each call of the program makes them anew, and every worker that collects these tests would wait."""
+    return typer.main.get_command(app)
+
+
+def named(name: str) -> Any:
+    command = tree()
+    for step in name.split():
+        command = command.get_command(None, step)
+    return command
+
+
 def examples(command: str) -> list[str]:
-    block = help_text(command).partition("Examples:\n")[2].partition("\n\n")[0]
+    block = (named(command).help or "").partition("Examples:\n")[2].partition("\n\n")[0]
     return [line.strip() for line in block.splitlines()]
 
 
 def test_no_command_is_forgotten() -> None:
-    assert set(commands(typer.main.get_command(app))) - TOO_LONG == {*COMMANDS, *ON_A_NODE, *ON_A_FOLDER, *ON_SPARK}
+    assert set(commands(tree())) - TOO_LONG == {*COMMANDS, *ON_A_NODE, *ON_A_FOLDER, *ON_SPARK}
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_there_are_a_few_examples_in_every_help(command: str) -> None:
     assert (1 if command == "warmup" else 3) <= len(examples(command)) <= 4
     assert all(re.search(r"(^|\| )fieldfare ", example) for example in examples(command))
+    shown = help_text(command).partition("Examples:\n")[2].partition("\n\n")[0]
+    assert [line.strip() for line in shown.splitlines()] == examples(command)
     assert all(len(line) <= 80 for line in help_text(command).splitlines() if "fieldfare " not in line)
 
 
@@ -100,10 +117,7 @@ def test_a_node_a_publisher_and_a_subscriber_come_first() -> None:
 
 @pytest.mark.parametrize("name", sorted({*COMMANDS, *ON_A_NODE, *ON_A_FOLDER, *ON_SPARK, "up", "demo"} - LABORATORY))
 def test_the_help_of_an_option_stands_alone(name: str) -> None:
-    command: Any = typer.main.get_command(app)
-    for step in name.split():
-        command = command.commands[step]
-    texts = {parameter.name: parameter.help for parameter in command.params if hasattr(parameter, "help")}
+    texts = {parameter.name: parameter.help for parameter in named(name).params if hasattr(parameter, "help")}
     for option, text in texts.items():
         assert text, option
         assert len(text.split()) >= 2, (option, text)

@@ -204,6 +204,7 @@ def test_each_device_hears_of_its_own_losses() -> None:
                 for n in range(1, 6):
                     await publish(url, n)
                     assert await take(on_phone, 1) == [n]
+                    await until(partial(is_at, service, "phone", n))
                 assert phone.dropped == 0
                 assert core.sessions["anna"].dropped == 2
                 async with (

@@ -36,7 +36,7 @@ def shown(match: Match) -> str:
 
 def _items(items: Iterable[Item]) -> str:
     return "+".join(
-        f"({_items(what.items)})" if isinstance(what, Composite) else what.event["name"] for _, what in items
+        f"({_items(what.items)})" if isinstance(what, Composite) else str(what.event["name"]) for _, what in items
     )
 
 

@@ -132,9 +132,16 @@ class _Walk:
                         if isinstance(tree.when, t.After)
                         else max(tree.when.time, d.last[0])
                     )
-                    inner = replace(d, timers=(*d.timers, (deadline, number)))
+                    barrier = max(d.last[0], -1 if c.barrier is None else c.barrier) if tree.strong else d.barrier
+                    inner = replace(d, timers=(*d.timers, (deadline, number)), barrier=barrier)
                     scope = names | {tree.timer: number}
-                    return self.go(tree.right, scope, inputs, inner, lambda e: then(_without(e, number)))
+                    return self.go(
+                        tree.right,
+                        scope,
+                        inputs,
+                        inner,
+                        lambda e: then(_without(replace(e, barrier=c.barrier), number)),
+                    )
 
                 return self.go(tree.left, names, inputs, c, timed)
             case t.Within():

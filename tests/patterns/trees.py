@@ -43,7 +43,7 @@ def trees(depth: int = 3, timers: tuple[str, ...] = (), *, preferences: bool = F
         st.builds(t.Alternation, less, less),
         st.builds(t.Parallel, less, less),
         st.builds(lambda body, both: t.Repetition(body, both[0], both[1]), less, bounds),
-        st.builds(t.Timing, solid, inner, st.just(name), when),
+        st.builds(t.Timing, solid, inner, st.just(name), when, st.booleans()),
         st.builds(t.Within, less, st.integers(1, 5).map(lambda n: n * SECOND)),
     ]
     if preferences:

@@ -15,16 +15,15 @@ from pathlib import Path
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+from tests.pipeline.cheap import CHEAP_JAVA, CHEAP_SQL
 
 from fieldfare.pipeline.spark import spark_session
 
 SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "2",
-    # Tests run thousands of small jobs once: compilers that make long jobs fast would take most of the CPU time.
-    "spark.driver.defaultJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.driver.defaultJavaOptions": CHEAP_JAVA,
+    **CHEAP_SQL,
     "spark.executorEnv.FIELDFARE_KERNELS": "numpy",
 }
 BROKEN = (Py4JError, OSError, LookupError, TypeError, ValueError, AttributeError, AssertionError)

@@ -6,6 +6,10 @@ from fieldfare.exports import lazy
 
 if TYPE_CHECKING:
     from fieldfare.patterns.composite import composite_event, composite_type
+    from fieldfare.patterns.definition import Pattern, pattern
+    from fieldfare.patterns.detector import Detection, Detector
+    from fieldfare.patterns.expression import Expression, any_of, event, some_of
+    from fieldfare.patterns.language import parse_pattern
     from fieldfare.patterns.machine import Match, Policy
     from fieldfare.patterns.parser import parse_core
     from fieldfare.patterns.printer import print_core
@@ -13,24 +17,37 @@ if TYPE_CHECKING:
     from fieldfare.patterns.stamps import Occurrence, Stamp, occurrence
 
 __all__ = [
+    "Detection",
+    "Detector",
+    "Expression",
     "Match",
     "Occurrence",
+    "Pattern",
     "Policy",
     "Program",
     "Stamp",
+    "any_of",
     "compile_program",
     "composite_event",
     "composite_type",
+    "event",
     "occurrence",
     "parse_core",
+    "parse_pattern",
+    "pattern",
     "print_core",
+    "some_of",
 ]
 __getattr__ = lazy(
     __name__,
     {
         "composite": ("composite_event", "composite_type"),
+        "detector": ("Detection", "Detector"),
+        "expression": ("Expression", "any_of", "event", "some_of"),
+        "language": ("parse_pattern",),
         "machine": ("Match", "Policy"),
         "parser": ("parse_core",),
+        "definition": ("Pattern", "pattern"),
         "printer": ("print_core",),
         "program": ("Program", "compile_program"),
         "stamps": ("Occurrence", "Stamp", "occurrence"),

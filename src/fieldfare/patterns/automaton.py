@@ -272,8 +272,13 @@ class _Builder:
         self._all.states[middle].kind = "time"
         right, end = self.build(tree.right, timers | {tree.timer: timer})
         last = self._all.add(State())
-        self._all.link(middle, right, Start(timer))
-        self._all.link(end, last, Stop(timer))
+        if tree.strong:
+            barrier = self._all.register()
+            self._all.link(middle, right, Barrier(barrier), Start(timer), flavour="strong")
+            self._all.link(end, last, Lift(barrier), Stop(timer))
+        else:
+            self._all.link(middle, right, Start(timer))
+            self._all.link(end, last, Stop(timer))
         return first, last
 
     def _within(self, tree: Within, timers: dict[str, int]) -> tuple[int, int]:

@@ -11,6 +11,7 @@ strike by `advance`, strictly before the given time, because an event of the sam
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import merge
@@ -77,6 +78,14 @@ class Machine(NamedTuple):
     ended: bool = False
     """Whether a pattern for one shot is over."""
 
+    def find(self, id: int) -> Instance | None:
+        """Return the open instance with an id, or None after the end of the instance."""
+        for group in self.groups.values():
+            place = bisect_left(group, id, key=_id)
+            if place < len(group) and group[place].id == id:
+                return group[place]
+        return None
+
     def instances(self) -> Iterator[Instance]:
         """Return the open instances, the oldest first."""
         return merge(*self.groups.values())
@@ -85,6 +94,18 @@ class Machine(NamedTuple):
     def deadline(self) -> int:
         """The time of the next timer; `NEVER` without a timer."""
         return min((instance.deadline for group in self.groups.values() for instance in group), default=NEVER)
+
+
+def _id(instance: Instance) -> int:
+    return instance.id
+
+
+class Step(NamedTuple):
+    """The state after an input, the matches, and the new or changed instances."""
+
+    machine: Machine
+    matches: list[Match]
+    changed: list[Instance]
 
 
 class Match(NamedTuple):
@@ -127,13 +148,13 @@ def steps(
     matches: list[Match] = []
     for given in inputs:
         machine, timed = advance(program, policy, machine, given.event.high)
-        machine, found = offer(program, policy, machine, given)
+        machine, found, _ = offer(program, policy, machine, given)
         matches += timed + found
     machine, timed = advance(program, policy, machine, now)
     return machine, matches + timed
 
 
-def offer(program: Program, policy: Policy, machine: Machine, given: Offer) -> tuple[Machine, list[Match]]:
+def offer(program: Program, policy: Policy, machine: Machine, given: Offer) -> Step:
     """Offer an event to the instances of a pattern; timers of earlier times have struck before."""
     work = _Work(program, policy, machine)
     touched = [group for names, group in machine.groups.items() if not names.isdisjoint(given.labels)]
@@ -158,11 +179,11 @@ def advance(program: Program, policy: Policy, machine: Machine, until: int) -> t
         due = min(((one.deadline, one.id, one) for one in machine.instances()), default=None)
         if due is None or due[0] >= until:
             return machine, matches
-        machine, found = strike(program, policy, machine, due[2])
+        machine, found, _ = strike(program, policy, machine, due[2])
         matches += found
 
 
-def strike(program: Program, policy: Policy, machine: Machine, instance: Instance) -> tuple[Machine, list[Match]]:
+def strike(program: Program, policy: Policy, machine: Machine, instance: Instance) -> Step:
     """Let the next timer of an instance strike."""
     work = _Work(program, policy, machine)
     deadline, runs = instance.deadline, list[Run]()
@@ -263,11 +284,11 @@ class _Work:
         }
         self._touched |= self._machine.groups.keys()
 
-    def result(self) -> tuple[Machine, list[Match]]:
+    def result(self) -> Step:
         """Return the state after the step."""
         machine = self._machine
         if not self.gone:
-            return machine, []
+            return Step(machine, [], [])
         groups = dict(machine.groups)
         for names in self._touched & groups.keys():
             group = groups[names]
@@ -290,7 +311,7 @@ class _Work:
             count -= 1
             self._dropped += 1
         ended = machine.ended or (self._policy.one_shot and not count)
-        return Machine(groups, self._started, count, self._dropped, ended), self._matches
+        return Step(Machine(groups, self._started, count, self._dropped, ended), self._matches, self._new)
 
 
 def earliest(run: Run) -> Key:

@@ -8,6 +8,7 @@
     X || Y      X | Y            both, in any order; either
     (X, Y)_{T=+90s}              Y may name the time event T, 90 seconds after X
     (X, Y)_{T=@2026-01-01T00:00:00Z}      ... or at a time
+    (X ; Y)_{T=+90s}             ... and Y is wholly after X
     (X)_{<=1h}                   X within one hour
 
 The signs of the literature are read as well: `⊆`, `¬` and `∥`. Operators from the tightest: repetition, juxtaposition,
@@ -180,13 +181,16 @@ class _Parser:
                 self._fail("')_{', a name and a time: (X, Y)_{T=+90s}")
             return self._timing(left, right)
         if self._sign == ")_{":
+            found = _SUBSCRIPT.match(self._text, self._end)
+            if isinstance(left, Sequence) and found is not None and found["timer"] is not None:
+                return self._timing(left.left, left.right, strong=True)
             return self._timing(left, None)
         if self._sign != ")":
             self._fail("')'")
         self._next()
         return left
 
-    def _timing(self, left: Tree, right: Tree | None) -> Tree:
+    def _timing(self, left: Tree, right: Tree | None, *, strong: bool = False) -> Tree:
         """Return a timing or a limit, at the token `)_{`."""
         found = _SUBSCRIPT.match(self._text, self._end)
         if found is None:
@@ -196,21 +200,21 @@ class _Parser:
             operands = "a limit has one operand, (X)_{<=1h}, a timing two, (X, Y)_{T=+90s}"
             raise FilterSyntaxError(self._text, self._end, operands)
         try:
-            tree = self._timed(left, right, found)
+            tree = self._timed(left, right, found, strong)
         except ValueError as error:
             raise FilterSyntaxError(self._text, found.start("time"), str(error)) from None
         self._end = found.end()
         self._next()
         return tree
 
-    def _timed(self, left: Tree, right: Tree | None, found: re.Match[str]) -> Tree:
+    def _timed(self, left: Tree, right: Tree | None, found: re.Match[str], strong: bool) -> Tree:
         time = found["time"].strip()
         if right is None:
             return Within(left, parse_duration(time))
         if found["how"] == "+":
-            return Timing(left, right, found["timer"], After(parse_duration(time)))
+            return Timing(left, right, found["timer"], After(parse_duration(time)), strong)
         at = int(time) * SECOND if time.isdigit() else microseconds(parse_timestamp(time))
-        return Timing(left, right, found["timer"], At(at))
+        return Timing(left, right, found["timer"], At(at), strong)
 
     def _atom(self) -> Tree:
         self._next()

@@ -40,7 +40,8 @@ def _text(tree: Tree, least: int) -> str:
         case Timing():
             at = format_timestamp(moment(tree.when.time)) if not isinstance(tree.when, After) else ""
             when = f"+{format_duration(tree.when.duration)}" if isinstance(tree.when, After) else f"@{at}"
-            return f"({_text(tree.left, 0)}, {_text(tree.right, 0)})_{{{tree.timer}={when}}}"
+            left, right = _text(tree.left, 2 * tree.strong), _text(tree.right, 3 * tree.strong)
+            return f"({left}{' ;' if tree.strong else ','} {right})_{{{tree.timer}={when}}}"
         case Within():
             return f"({_text(tree.body, 0)})_{{<={format_duration(tree.duration)}}}"
         case _:

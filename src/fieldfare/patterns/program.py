@@ -28,7 +28,9 @@ class Way(NamedTuple):
 class Bindings(Protocol):
     """Conditions between the events of a match; see `conditions`."""
 
-    start: tuple[Any, ...]
+    @property
+    def start(self) -> tuple[Any, ...]:
+        """The values before the first event."""
 
     def fold(self, values: tuple[Any, ...], name: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
         """Return the values after another event of a name."""

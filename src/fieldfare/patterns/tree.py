@@ -90,12 +90,16 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Left, then right, in which `timer` names a time event: so long after the left, or at a time."""
+    """Left, then right, in which `timer` names a time event: so long after the left, or at a time.
+
+    The right follows weakly; with `strong`, all events of the right begin after the end of the left.
+    """
 
     left: Tree
     right: Tree
     timer: str
     when: After | At
+    strong: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,7 +88,7 @@ def read_outcome(text: str) -> Outcome:
 
 def read() -> Iterator[Case]:
     for path in sorted(FOLDER.glob("*.yaml")):
-        for group in yaml.safe_load(path.read_text("utf-8")):
+        for group in yaml.load(path.read_text("utf-8"), yaml.CSafeLoader):
             lines = [line.rpartition("->") for line in group.get("cases", "").splitlines()]
             pairs = [(expression.strip(), outcome.strip()) for expression, _, outcome in lines]
             if "expression" in group:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tools.waiting import wait_until
+from tools.waiting import PATIENCE, wait_until
 
 from fieldfare import Event, parse
 from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.job import report
 from fieldfare.pipeline.job.config import PipelineError, read
-from fieldfare.pipeline.job.run import ready, run
+from fieldfare.pipeline.job.run import Plan, ready, run
 from fieldfare.pipeline.lake.table import read_table
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import SubscriptionError
@@ -165,3 +167,50 @@ def test_subscriptions_that_change_are_taken_up_and_a_bad_one_is_named(spark: Sp
         ready(read(folder / "pipeline.toml")),
     ):
         pass
+
+
+class Hasty:
+    """A stream that begins a batch at the very moment of its end, and ends with the batch, as Spark's streams do."""
+
+    isActive = True  # noqa: N815
+    problem = ""
+
+    def foreachBatch(self, batch: Callable[[Any, int], None]) -> Self:  # noqa: N802
+        self.batch = batch
+        return self
+
+    def option(self, *_: str) -> Self:
+        return self
+
+    def stop(self) -> None:
+        late = threading.Thread(target=self._late_batch, daemon=True)
+        late.start()
+        late.join(PATIENCE)
+        assert not late.is_alive()
+
+    def _late_batch(self) -> None:
+        try:
+            self.batch(None, 7)
+        except RuntimeError as error:
+            self.problem = str(error)
+
+    def exception(self) -> None:
+        return None
+
+    @property
+    def writeStream(self) -> Self:  # noqa: N802
+        return self
+
+    queryName = option  # noqa: N815
+
+    def start(self) -> Self:
+        return self
+
+
+def test_a_batch_that_begins_while_the_pipeline_ends_is_left_to_the_next_run(folder: Path) -> None:
+    """On a busy machine the pipeline waited for ever: for a stream that waited for the pipeline."""
+    pipeline = read(folder / "pipeline.toml")
+    Path(pipeline.state).mkdir()
+    stream: Any = Hasty()
+    run(Plan(pipeline, stream, None, ()), end=lambda: True)
+    assert stream.problem == "market was stopped before batch 7: the next run writes it"

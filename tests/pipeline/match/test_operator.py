@@ -169,9 +169,9 @@ def test_a_saved_index_is_a_table_of_subscriptions(spark: SparkSession, tmp_path
 def test_an_event_that_all_want_is_one_long_list(spark: SparkSession, tmp_path: Path) -> None:
     count = 100_000
     catalogue.write_version(tmp_path / "all", (Subscription(n, _anything(), None) for n in range(count)))
-    frame = spark.createDataFrame([(n, n % 2) for n in range(30)], "n int, x int")
+    frame = spark.createDataFrame([(n, n % 2) for n in range(4)], "n int, x int")
     deliveries = match_events(frame, tmp_path / "all")
-    assert deliveries.groupBy("n").agg(F.countDistinct("subscription").alias("c")).where(f"c = {count}").count() == 15
+    assert deliveries.groupBy("n").agg(F.countDistinct("subscription").alias("c")).where(f"c = {count}").count() == 2
 
 
 def _anything() -> Filter:

@@ -95,9 +95,12 @@ def run(
     """Run until all present events are processed (`once`), or until `end` returns True; `told` gets reports."""
     reporter = Reporter(plan.pipeline, plan.state, plan.subscriptions, told)
     working = threading.Lock()  # held while a batch is on its way to the sinks
+    ending = threading.Event()
 
     def batch(rows: DataFrame, number: int) -> None:
         with working:
+            if ending.is_set():  # without an error, Spark would take the batch for written
+                raise RuntimeError(f"{plan.pipeline.name} was stopped before batch {number}: the next run writes it")
             _batch(plan, reporter, rows, number)
 
     writer = plan.records.writeStream.foreachBatch(batch)
@@ -121,9 +124,10 @@ def run(
         raise PipelineError(f"{plan.pipeline.name} stopped; run it again to go on from there. {problem}") from error
     finally:
         done = working.acquire(timeout=_PATIENCE)  # that it need not be done again
-        query.stop()
+        ending.set()
         if done:
-            working.release()
+            working.release()  # for a batch that has just begun: Spark waits for its end
+        query.stop()
 
 
 def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None:

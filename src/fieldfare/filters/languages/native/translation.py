@@ -18,7 +18,7 @@ from fieldfare.filters import predicates, valueset
 from fieldfare.filters.branch import Dimension
 from fieldfare.filters.elements import has
 from fieldfare.filters.errors import FilterSyntaxError, FilterTooComplex
-from fieldfare.filters.expressions import Literal
+from fieldfare.filters.expressions import Expression, Literal
 from fieldfare.filters.filter import EVERYTHING, NOTHING, Filter
 from fieldfare.filters.languages.native import nodes
 from fieldfare.filters.languages.native.nodes import Tree
@@ -52,6 +52,11 @@ def translate(text: str, tree: Tree, parameters: Mapping[str, Scalar | Sequence[
         raise FilterSyntaxError(text, 0, "the filter is nested too deeply") from None
     except TooComplex as error:
         raise FilterTooComplex(f"the string patterns of a field cannot be combined: {error}") from None
+
+
+def translate_value(text: str, tree: Tree) -> Expression:
+    """Return the expression of the tree of a value, such as `price * 2`."""
+    return predicates.expression(_Translation(text, {})._dimension(tree))
 
 
 class _Translation:
