@@ -263,6 +263,11 @@ CHANNELS: Final = (
     Sample(c.JoinChannel("quote"), "A node with publishers asks the home of a channel."),
     Sample(c.ChannelOpen("quote"), "Events of the type may come, each in an envelope, as `Forward`."),
     Sample(c.ChannelClosed("quote", "the settings of rome name no node for it"), "The settings of both nodes differ."),
+    Sample(c.MoveChannel("quote", "rome"), "An administrator at any node asks the home to let the channel go."),
+    Sample(c.ChannelHandover("quote", 3, 101, "rome"), "The home hands the channel to the next node on the way."),
+    Sample(c.ChannelTaken("quote"), "The new home has the channel; all it had sent to the former home came before."),
+    Sample(c.ChannelDrained("quote"), "The former home has sent all of that back."),
+    Sample(c.ChannelHome("quote", "bern", 3), "A node tells its other neighbours of the new home."),
 )
 
 JOURNAL: Final = (

@@ -128,10 +128,10 @@ def test_settings_that_differ_are_named_and_asked_again() -> None:
     other = Core(Broker("b0"))
     core.envelopes.set_reachable("b2", ["b0"], {"b0": 3})
     core.channels.ask()
-    other.channels.receive(m.Envelope("b0", "b1", c.encode(c.JoinChannel("red"))))
+    other.channels.receive(m.Envelope("b0", "b1", c.encode(c.JoinChannel("red"))), 0.0)
     (answer,) = [row.value[2] for row in other.drain().rows if row.kind == "parked"]
     core.drain()
-    core.channels.receive(m.Envelope("b1", "b0", answer))
+    core.channels.receive(m.Envelope("b1", "b0", answer), 0.0)
     (refused,) = core.publish([Publication("ana", 1, [RED])], 0.0)
     assert str(refused) == "events of the type red are numbered at b0: the settings of b0 name no node for it"
     core.expire(0.0, 60.0)
@@ -141,7 +141,7 @@ def test_settings_that_differ_are_named_and_asked_again() -> None:
 
 def test_an_answer_of_another_node_counts_for_nothing() -> None:
     core = Core(Broker("b1"), channels=AT_B0)
-    core.channels.receive(m.Envelope("b1", "b2", c.encode(c.ChannelOpen("red"))))
+    core.channels.receive(m.Envelope("b1", "b2", c.encode(c.ChannelOpen("red"))), 0.0)
     assert core.channels.waiting == ["red"]
 
 

@@ -51,7 +51,7 @@ OLD_ROWS = frozenset(
 )
 """kinds of rows that version 2 has; see revision 2e55862"""
 
-LASTING = frozenset({"channel", "former_way", "incomplete", "joined", "sent_home"})
+LASTING = frozenset({"channel", "former_way", "held", "home", "incomplete", "joined", "sent_home"})
 """new kinds that are about no session, and stay valid whatever an older version has done meanwhile"""
 
 

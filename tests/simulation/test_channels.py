@@ -5,29 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from random import Random
-from typing import Any
+from typing import Any, Final
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.simulation.specification import numbered
 from tools.simulation.cores import failure
 
+from fieldfare.core import channel_moves
 from fieldfare.core.channel_map import ChannelMap
+from fieldfare.core.channel_moves import ChannelMoves
 from fieldfare.core.channels import Channels
 from fieldfare.core.core import Core
 from fieldfare.core.state import Origin
 from fieldfare.core.step import Step
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
+from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions.clients import Publish, Subscribe
+from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.actions.links import Cut
 from fieldfare.simulation.actions.nodes import Lose
 from fieldfare.simulation.checker import channel_order
 from fieldfare.simulation.checker.channel_checks import gaps, numbers
-from fieldfare.simulation.plans import Plan, draw
+from fieldfare.simulation.plans import Plan, draw, with_moves
 from fieldfare.simulation.plans import Step as At
 from fieldfare.simulation.trace import Delivered, Published, Quiet, Record, Subscribed
 
@@ -41,10 +46,22 @@ def with_channels(seed: int, *strategies: str) -> Plan:
     return plan._replace(homes=plan.homes or (seed % 4, seed // 4 % 4)) if plan.synced else plan
 
 
+def with_moving_channels(seed: int, *strategies: str) -> Plan:
+    """Return a plan with moves of channels; nodes of the version before have no channels."""
+    plan = with_channels(seed, *strategies)
+    return with_moves(plan, Dice(seed)) if plan.homes and "Upgrade" not in str(plan.steps) else plan
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_all_receivers_see_one_order(strategy: str) -> None:
     for seed in range(3):
         assert failure(with_channels(seed, strategy)) == ""
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_all_receivers_see_one_order_while_channels_move(strategy: str) -> None:
+    for seed in range(3, 7):
+        assert failure(with_moving_channels(seed, strategy)) == ""
 
 
 def test_a_replica_holder_that_keeps_events_of_an_earlier_filter_does_not_break_the_order() -> None:
@@ -63,14 +80,15 @@ def test_a_replica_holder_that_keeps_events_of_an_earlier_filter_does_not_break_
 @pytest.mark.long
 def test_long_runs_keep_the_order() -> None:
     assert [failure(with_channels(seed)) for seed in range(5000)] == [""] * 5000
+    assert [failure(with_moving_channels(seed)) for seed in range(5000)] == [""] * 5000
 
 
 # Faults that the checker must find
 
 
-def found(make_core: Callable[..., Core]) -> str:
+def found(make_core: Callable[..., Core], plan: Callable[..., Plan] = with_channels) -> str:
     """Return the first problem that random runs find in a core."""
-    problems = (failure(with_channels(seed, "covering"), make_core) for seed in range(ENOUGH))
+    problems = (failure(plan(seed, "covering"), make_core) for seed in range(ENOUGH))
     return next((problem for problem in problems if problem), "")
 
 
@@ -114,6 +132,57 @@ def test_a_core_with_a_fault_is_found(make_core: Callable[..., Core]) -> None:
 def test_an_event_that_was_logged_and_not_sent_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Channels, "finish_restore", lambda _: None)
     assert found(Core)
+
+
+class WithoutHomes(Core):
+    """A core that does not write the homes of channels that have moved."""
+
+    def drain(self) -> Step:
+        step = super().drain()
+        return step._replace(rows=[row for row in step.rows if row.kind != "home"])
+
+
+class WithoutHeld(Core):
+    """A core that does not write the events that wait for the end of a move."""
+
+    def drain(self) -> Step:
+        step = super().drain()
+        return step._replace(rows=[row for row in step.rows if row.kind != "held"])
+
+
+@pytest.mark.parametrize("make_core", [WithoutHomes, WithoutHeld])
+def test_a_core_with_a_fault_in_moves_is_found(make_core: Callable[..., Core]) -> None:
+    assert found(make_core, with_moving_channels)
+
+
+def without_count(moves: ChannelMoves, message: c.ChannelHandover, source: str, now: float) -> None:
+    """Take a channel, and begin with the number 1."""
+    _take(moves, msgspec.structs.replace(message, last=0), source, now)
+
+
+def without_wait(moves: ChannelMoves, message: c.ChannelHandover, source: str, now: float) -> None:
+    """Take a channel, and number events before those that the former home sends back."""
+    _take(moves, message, source, now)
+    moves._number_held(message.type, now)
+
+
+_take: Final = ChannelMoves._take
+PLANTED: Final = {
+    "without_count": (ChannelMoves, "_take", without_count),
+    "without_wait": (ChannelMoves, "_take", without_wait),
+    "unheard": (ChannelMoves, "_learn", lambda *_: None),
+    "numbered_again": (ChannelMoves, "restore_entry", lambda *_: None),
+    "dropped": (Channels, "pass_on", lambda channels, letter, *_: channels._event_in(letter) is not None),
+    "in_order_of_arrival": (channel_moves, "sorted", lambda held, key: held),
+}
+"""by name: the place and the faulty function"""
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_fault_in_moves_is_found(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    place, attribute, function = PLANTED[name]
+    monkeypatch.setattr(place, attribute, function, raising=False)
+    assert found(Core, with_moving_channels)
 
 
 def heard(client: str, sequence: int, number: int) -> Record:

@@ -9,7 +9,8 @@ A client publishes at any node. The node of the publisher logs the event (so the
 an envelope, which arrives exactly once by the numbers of messages on links. The log entry names the home, and counts
 for nothing but the publisher's sequence: if a kill comes between entry and envelope, the restart sends the envelope. A
 node accepts such events after a first answer of the home. From then on the way is known: events wait for the home in an
-outbox, and the events of a publisher go the way of its session, and keep their order if the publisher moves.
+outbox, and the events of a publisher go the way of its session, and keep their order if the publisher moves. Homes are
+in `channel_homes`; a channel gets another home as `channel_moves` says.
 
 The log of the home holds all events of the channel. After the loss of the end of the log, the numbers continue
 `NUMBER_GAP` further on: no number has two meanings.
@@ -20,11 +21,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from fieldfare.core.channel_homes import ChannelHomes
 from fieldfare.core.channel_map import ChannelMap
+from fieldfare.core.channel_moves import ChannelMoves
 from fieldfare.core.state import Origin, RequestRefused
 from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.events import msgpack
@@ -40,9 +43,6 @@ from fieldfare.routing.routes import LOCAL
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
-ADVERTISER: Final = "~channels"
-"""Client of the broker that advertises the events of channels, so that subscriptions find the home."""
-
 logger = logging.getLogger("fieldfare.node")
 
 
@@ -53,8 +53,10 @@ class Channels:
         """Begin without any event, with the channels of a map."""
         self._core = core
         self.map = channels
+        self.homes = ChannelHomes(core, dict(channels.homes))
+        self.moves = ChannelMoves(core, self.homes)
         self.counts: dict[str, int] = {}
-        """By type, at the home: number of the last event."""
+        """By type: number of the last event at the home; elsewhere the highest that the log had at the start."""
         self.joined: dict[str, str] = {}
         """By type: the home that has answered."""
         self.closed: dict[str, str] = {}
@@ -63,17 +65,17 @@ class Channels:
         """Types whose homes were asked since the start of the node."""
         self._sent = 0
         """Position up to which all events for homes are in envelopes."""
-        self._unsent: list[tuple[str, bytes]] = []
-        """Recovery only: homes and events of later entries."""
-
-    def _is_home(self, type: str) -> bool:
-        return self.map.homes.get(type) == self._core.broker.name
+        self._unsent: dict[tuple[str, str, int], m.Forward] = {}
+        """Recovery only: the events of later entries, by publisher, stream and number."""
 
     @property
     def waiting(self) -> list[str]:
         """The types whose homes have not answered yet: such events are refused."""
-        homes = self.map.homes.items()
-        return [type for type, home in homes if not self._is_home(type) and self.joined.get(type) != home]
+        return [type for type in self.map.homes if not self._is_open(type)]
+
+    def _is_open(self, type: str) -> bool:
+        home = self.homes.of(type)
+        return home.epoch > 0 or home.node in (self._core.broker.name, self.joined.get(type))
 
     # Publishers
 
@@ -82,7 +84,7 @@ class Channels:
         waiting = self.waiting if self.map.homes else ()
         for type in map(self.map.type_of, events) if waiting else ():
             if type in waiting:
-                home = self.map.homes[type]
+                home = self.homes.of(type).node
                 reason = self.closed.get(type, f"the node {home} has not answered yet")
                 return RequestRefused(f"events of the type {type} are numbered at {home}: {reason}")
         return None
@@ -95,39 +97,59 @@ class Channels:
         for home, run in groupby(map(self._addressed, accepted), key=lambda one: one[0]):
             events = [(forward, origin) for _, forward, origin in run]
             if home:
-                self._send_home(home, events, now)
+                self._log_and_send(home, events, now)
             else:
                 self._core.route(events, LOCAL, now)
 
     def _addressed(self, accepted: tuple[m.Forward, Origin]) -> tuple[str, m.Forward, Origin]:
-        """Return an event with its home, which is empty if the event is routed here."""
+        """Return an event with its home, which is empty if the event is routed here at once."""
         forward, origin = accepted
         type = self.map.type_of(forward.event)
         if not type:
             return "", forward, origin
-        forward = msgspec.structs.replace(forward, by=c.stream(forward.by, type))
-        if self._is_home(type):
+        forward, home = msgspec.structs.replace(forward, by=c.stream(forward.by, type)), self.homes.of(type)
+        if home.node == self._core.broker.name and not home.source:
             return "", forward, origin._replace(numbered=True)
-        return self.map.homes[type], forward, origin
+        return home.node, forward, origin
 
-    def _send_home(self, home: str, events: Sequence[tuple[m.Forward, Origin]], now: float) -> None:
+    def _log_and_send(self, home: str, events: Sequence[tuple[m.Forward, Origin]], now: float) -> None:
         core = self._core
         for one, origin in events:
             more = {"first": origin.first, "last": origin.last, "channel_home": home, **options_of(one)}
             details = EntryDetails(one.by, one.source, LOCAL, **more)
             event = msgpack.encode(one.event)
             self._sent = core.append_entry(now, one.publisher, handed_over(one.sequence), event, details)
-            core.envelopes.forward(m.Envelope(home, core.broker.name, wire.encode(one)))
+            self.send_home(one)
         self._store_sent()
+
+    def send_home(self, forward: m.Forward) -> None:
+        """Send an event of a client here to its home; the end of a move may be awaited here."""
+        home = self.homes.of(c.type_of(forward.by)).node
+        if home == self._core.broker.name:
+            self.moves.hold(forward, LOCAL, Origin())
+        else:
+            self._core.envelopes.forward(m.Envelope(home, self._core.broker.name, wire.encode(forward)))
 
     def _store_sent(self) -> None:
         self._core.buffer.store(Row("sent_home", (), self._sent))
 
-    # The home
+    # Events in envelopes
 
     def opened(self, envelope: m.Envelope) -> m.Forward | None:
-        """Return the event in an envelope for this node, if there is one."""
-        if envelope.to != self._core.broker.name or not wire.is_event(envelope.content):
+        """Return the event in an envelope if it gets its number here, now."""
+        found = self._event_in(envelope)
+        if found is None:
+            return None
+        home = self.homes.of(c.type_of(found.by))
+        if home.node == self._core.broker.name:
+            return None if home.source else found
+        return None if home.epoch or envelope.to != self._core.broker.name else found
+
+    def _event_in(self, envelope: m.Envelope) -> m.Forward | None:
+        """Return the event of a channel in an envelope; one for another node is opened only if channels have moved."""
+        if envelope.to != self._core.broker.name and not self.homes.any_moved:
+            return None
+        if not wire.is_event(envelope.content):
             return None
         try:
             message = wire.decode(envelope.content)
@@ -135,10 +157,26 @@ class Channels:
             return None
         return message if isinstance(message, m.Forward) else None
 
+    def pass_on(self, envelope: m.Envelope, via: str, origin: Origin) -> bool:
+        """Hold an event, or send it to its home as this node knows the home; False if the envelope has no such event.
+
+        An event goes back to the neighbour only if the channel has gone there.
+        """
+        found = self._event_in(envelope)
+        home = self.homes.of(c.type_of(found.by)) if found is not None else None
+        if found is None or home is None or not home.node:
+            return False
+        if home.node == self._core.broker.name:
+            self.moves.hold(found, via, origin)
+        else:
+            readdressed = m.Envelope(home.node, envelope.origin, envelope.content)
+            self._core.envelopes.forward(readdressed, "" if home.node == via else via)
+        return True
+
     def next_number(self, by: str) -> int:
-        """Return the next number of a stream's channel; 0 if another node is the home by now."""
+        """Return the next number of a stream's channel; 0 if another node is the home by the settings here."""
         type = c.type_of(by)
-        if not self._is_home(type):
+        if not self.homes.here(type):
             logger.error("an event of the type %s comes here for a number: the settings of nodes differ", type)
             return 0
         self.counts[type] = self.counts.get(type, self.map.first - 1) + 1
@@ -146,19 +184,16 @@ class Channels:
 
     # Agreement
 
-    def begin(self, now: float) -> None:
-        """Advertise the channels at home here."""
-        broker = self._core.broker
-        for type in self.map.homes if broker.strategy.advertisements is not None else ():
-            if self._is_home(type):
-                sends = broker.receive(m.Advertise(type, self.map.filter_of(type)), ADVERTISER, now)
-                self._core.links.send_all(sends)
+    def look_around(self) -> None:
+        """Use the ways that have become known: ask homes, and let channels go on."""
+        self.ask()
+        self.moves.all_go_on()
 
     def ask(self) -> None:
         """Ask silent homes within reach, once each, unless the home's version lacks the question."""
         core = self._core
         for type in self.waiting if self.map.homes else ():
-            home = self.map.homes[type]
+            home = self.homes.of(type).node
             knows = has(min(core.speaks, core.version_of(home)), c.JoinChannel.__name__)
             if type not in self._asked and knows and core.envelopes.knows(home):
                 self._asked.add(type)
@@ -170,21 +205,26 @@ class Channels:
         self._asked -= closed.keys()
         self.ask()
 
-    def receive(self, envelope: m.Envelope) -> None:
-        """Answer a node with publishers, or note the answer of a home."""
+    def receive(self, envelope: m.Envelope, now: float) -> None:
+        """Answer a node with publishers, note the answer of a home, or take part in a move."""
         message, other = c.decode(envelope.content), envelope.origin
+        home = self.homes.of(message.type)
         match message:
-            case c.JoinChannel(type=type) if self._is_home(type):
+            case c.JoinChannel(type=type) if home.epoch:
+                self._answer(other, c.ChannelHome(type, home.node, home.epoch))
+            case c.JoinChannel(type=type) if self.homes.here(type):
                 self._answer(other, c.ChannelOpen(type))
             case c.JoinChannel(type=type):
-                reason = f"the settings of {self._core.broker.name} name {self.map.homes.get(type, 'no node')} for it"
+                reason = f"the settings of {self._core.broker.name} name {home.node or 'no node'} for it"
                 self._answer(other, c.ChannelClosed(type, reason))
-            case c.ChannelOpen(type=type) if self.map.homes.get(type) == other:
+            case c.ChannelOpen(type=type) if home.node == other:
                 self.joined[type] = other
                 self._core.buffer.store(Row("joined", (type,), other))
-            case c.ChannelClosed(type=type, reason=reason) if self.map.homes.get(type) == other:
+            case c.ChannelClosed(type=type, reason=reason) if home.node == other:
                 logger.error("the channel of %s is not at %s: %s", type, other, reason)
                 self.closed[type] = reason
+            case _:
+                self.moves.receive(message, other, now)
 
     def _answer(self, to: str, answer: c.AnyChannelMessage) -> None:
         """Answer a node whose version may not be known here yet; a node with the question knows the answer."""
@@ -194,31 +234,44 @@ class Channels:
 
     def checkpoint(self) -> None:
         """Write the last numbers, and the position of the last envelope."""
-        for type, count in self.counts.items():
-            self._core.buffer.store(Row("channel", (type,), count))
+        for type in self.counts:
+            self.store_count(type)
         if self._sent:
             self._store_sent()
+
+    def store_count(self, type: str) -> None:
+        """Write the last number of a channel."""
+        self._core.buffer.store(Row("channel", (type,), self.counts[type]))
 
     def restore(self, stored: StoredRows) -> None:
         """Recover from stored rows; the entries of the log follow."""
         self.counts = {str(type): count for (type,), count in stored.get("channel", {}).items()}
         self.joined = {str(type): home for (type,), home in stored.get("joined", {}).items()}
         self._sent = int(stored.get("sent_home", {}).get((), 0))
+        self.homes.restore(stored)
+        self.moves.restore(stored)
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
-        """Recover from an entry of the log: the count of a channel, or an event without its envelope."""
-        type = c.type_of(details.by)
-        if details.channel_number and self._is_home(type):
+        """Recover from an entry of the log: the count of a channel, or an event without its envelope.
+
+        An event of a torn write may have been held and then numbered. It needs no other number.
+        """
+        if details.channel_number:
+            type = c.type_of(details.by)
             self.counts[type] = max(details.channel_number, self.counts.get(type, 0))
-        if details.channel_home and entry.position > self._sent:
-            forward = wire.encode_forward(entry._replace(sequence=handed_over(entry.sequence)))
-            self._unsent.append((details.channel_home, forward))
+            self._unsent.pop((entry.publisher, details.by, entry.sequence), None)
+            self.moves.restore_entry(entry, details)
+        elif details.channel_home and entry.position > self._sent:
+            name = entry.publisher, details.by, handed_over(entry.sequence)
+            forward = wire.decode(wire.encode_forward(entry._replace(sequence=name[2])))
+            assert isinstance(forward, m.Forward)
+            self._unsent[name] = forward
 
     def finish_restore(self) -> None:
         """After the last entry of the log: send the logged events without an envelope."""
-        unsent, self._unsent = self._unsent, []
-        for home, forward in unsent:
-            self._core.envelopes.forward(m.Envelope(home, self._core.broker.name, forward))
+        unsent, self._unsent = self._unsent, {}
+        for forward in unsent.values():
+            self.send_home(forward)
         if unsent:
             self._sent = self._core.position
             self._store_sent()
@@ -231,4 +284,9 @@ class Channels:
         self._skip()
 
     def _skip(self) -> None:
-        self.counts = {type: count + NUMBER_GAP for type, count in self.counts.items()}
+        for type in filter(self.homes.here, list(self.counts)):
+            self.skip(type)
+
+    def skip(self, type: str) -> None:
+        """Let a channel continue behind all numbers that it may have given, and not remember."""
+        self.counts[type] = self.counts.get(type, self.map.first - 1) + NUMBER_GAP

@@ -183,6 +183,7 @@ class Core:
         self.replicas.assign_holders()
         self.members.store_changed()
         self.devices.store_changed()
+        self.channels.moves.written()
         return self.buffer.drain(self.sessions, self.links)
 
     def store_row(self, row: Row) -> None:
@@ -228,7 +229,7 @@ class Core:
     def resume(self) -> None:
         """Continue after a restart: cancel handovers without a waiting client, and announce filters to neighbours."""
         self.handovers.cancel_unanswered()
-        self.channels.begin(self.now)
+        self.channels.homes.begin(self.now)
         for neighbour in self.links:
             self.links.announce_filters(neighbour)
 

@@ -59,18 +59,31 @@ class Envelopes:
         An envelope never goes back to the last neighbour: two nodes may each see the way through the other,
         for a moment or because a third node lies, and would pass the envelope to and fro for ever.
         """
-        links = self._links.keys() - {via}
-        way = next((one for one, nodes in self._behind.items() if envelope.to in nodes and one in links), None)
-        if envelope.to in links:
-            way = envelope.to
-        elif way is None and self._former.get(envelope.to) in links:
-            way = self._former[envelope.to]
+        way = self.way(envelope.to, via)
         if way is not None:
             self._links.send(way, envelope)
             return
         self._count += 1
         self._parked[self._count] = envelope
         self._buffer.store(Row("parked", (self._count,), [envelope.to, envelope.origin, envelope.content]))
+
+    def way(self, node: str, but: str = "") -> str | None:
+        """Return the neighbour, but for one, by which a node is reached, or was last; None if no way is known."""
+        links = self._links.keys() - {but}
+        if node in links:
+            return node
+        way = next((one for one, nodes in self._behind.items() if node in nodes and one in links), None)
+        return way or next((one for one in (self._former.get(node),) if one in links), None)
+
+    def assume(self, node: str, neighbour: str) -> None:
+        """Let a neighbour that knows more of a node be the way to the node, while there is no other."""
+        if node != self._name and self.way(node) is None:
+            self._former[node] = neighbour
+            self._buffer.store(Row("former_way", (node,), neighbour))
+
+    def reached(self) -> set[str]:
+        """Return all other nodes that are reached, as far as is known here."""
+        return set(self._links).union(*self._behind.values())
 
     def knows(self, node: str) -> bool:
         """Tell whether a way to a node is known."""

@@ -288,10 +288,10 @@ class SetReachable(Struct, frozen=True):
     versions: Mapping[str, int] = {}
 
     def __call__(self, core: Core, _: float) -> None:
-        """Send the envelopes that have waited for a way, greet proxies, and ask homes of channels."""
+        """Send the envelopes that have waited for a way, greet proxies, ask homes of channels, and move channels."""
         core.envelopes.set_reachable(self.neighbour, self.nodes, self.versions)
         core.stand_ins.greet()
-        core.channels.ask()
+        core.channels.look_around()
 
 
 # Handovers and replicas

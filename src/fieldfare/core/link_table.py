@@ -89,6 +89,7 @@ class LinkTable(dict[str, Link]):
         self.lives_of(neighbour)
         self.send_all(sends)
         core.replicas.neighbour_added(neighbour)
+        core.channels.homes.tell_all(neighbour)
 
     def disconnect(self, neighbour: str, now: float) -> None:
         """Remove a neighbour for good, with all waiting messages."""
@@ -147,12 +148,17 @@ class LinkTable(dict[str, Link]):
             link.already = {number: place for number, place in link.already.items() if number <= theirs_valid}
         link.remote_lives, link.id, link.version = theirs.lives[-MOST:], id, version
         self.store(neighbour)
+        self._core.channels.homes.tell_all(neighbour)
         return sent
 
     def link_up(self, neighbour: str, now: float) -> None:
         """Note the beginning of a connection to a neighbour."""
         self._unnumbered[neighbour] = []
         self.send_all(self._core.broker.link_up(neighbour, now))
+
+    def is_up(self, neighbour: str) -> bool:
+        """Tell whether there is a connection to a neighbour."""
+        return neighbour in self._unnumbered
 
     def link_down(self, neighbour: str, now: float) -> None:
         """Note the end of a connection to a neighbour."""
@@ -289,7 +295,7 @@ class LinkTable(dict[str, Link]):
 
     def _apply(self, neighbour: str, number: int, message: Message, now: float) -> None:
         if isinstance(message, m.Envelope):
-            self._open(message, neighbour, now)
+            self._open(message, neighbour, number, now)
             return
         applied = self._apply_change(neighbour, number, message, now)
         if isinstance(applied, FilterUpdate):
@@ -311,12 +317,12 @@ class LinkTable(dict[str, Link]):
                 self._core.buffer.store(Row("unreadable", (neighbour, number), wire.encode(message)))
         return FilterUpdate()
 
-    def _open(self, envelope: m.Envelope, via: str, now: float) -> None:
+    def _open(self, envelope: m.Envelope, via: str, number: int, now: float) -> None:
         core = self._core
         try:
             if envelope.to == core.broker.name and is_channel_message(envelope.content):
-                core.channels.receive(envelope)
-            else:
+                core.channels.receive(envelope, now)
+            elif not core.channels.pass_on(envelope, via, Origin(number, self[via].last_change)):
                 core.handovers.receive(envelope, now, via)
         except Exception:  # the link must not come to a halt: it would bring the same again and again
             logger.exception("an envelope from %s could not be opened", envelope.origin)

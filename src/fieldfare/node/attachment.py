@@ -76,6 +76,11 @@ async def ticket_holder(node: Node, hello: f.Hello) -> tuple[Principal, str]:
     return principal, ticket
 
 
+def no_clients(node: Node) -> str:
+    """Return the reason for a refusal of all clients."""
+    return f"{node.name} takes no clients, by its settings: use another node of the overlay"
+
+
 async def attach(
     node: Node, hello: f.Hello, principal: Principal, send: Callable[[f.Frame], Awaitable[None]]
 ) -> Attached:
@@ -84,6 +89,8 @@ async def attach(
     If the other node stays silent, the replica holders are asked in turn. `RequestRefused` or AccessDenied says why
     there is no session for the client.
     """
+    if not node.config.clients:
+        raise RequestRefused(no_clients(node))
     fresh = node.fresh_name()
     name = hello.session or f"~{fresh}"
     if (hello.shared or hello.device) and not hello.session:

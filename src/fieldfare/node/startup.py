@@ -98,9 +98,14 @@ def recovered_core(
 
 
 def channel_map(config: Config) -> ChannelMap:
-    """Return the homes of all channels in the settings."""
+    """Return the homes of all channels in the settings; warn of a home that will forget its numbers."""
     given = config.channels
-    return ChannelMap(resolve(given.types, given.hosts), given.field, given.first)
+    homes = resolve(given.types, given.hosts)
+    here = [type for type, home in homes.items() if home == config.name]
+    if here and not config.data:
+        types = ", ".join(here)
+        logger.warning("%s numbers the events of %s, and begins with 1 at each start: set data", config.name, types)
+    return ChannelMap(homes, given.field, given.first)
 
 
 def _may_be_a_copy(config: Config, storage: Storage, stored: StoredRows) -> bool:

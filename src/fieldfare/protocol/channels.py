@@ -5,6 +5,8 @@
       | <--- ChannelOpen --------------------- |   send me those events (or `ChannelClosed`, with the reason)
       | ==== Forward ========================> |   an event without a channel number, in an envelope
 
+A channel that gets another home goes from neighbour to neighbour; `core.channel_moves` shows the messages of a move.
+
 A message is the content of an envelope, so nodes on the way need not know channels. A node of an earlier version gets
 no `JoinChannel`, and so gets no event in an envelope either.
 
@@ -14,7 +16,7 @@ over the home; therefore handovers, replicas and clients, which rely on the orde
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import msgspec
 
@@ -42,10 +44,51 @@ class ChannelClosed(ChannelMessage, frozen=True):
     reason: str
 
 
-AnyChannelMessage: TypeAlias = JoinChannel | ChannelOpen | ChannelClosed
+class MoveChannel(ChannelMessage, frozen=True):
+    """Request to the home: let the channel go to a node. A node that is no longer the home passes the request on."""
+
+    target: str
+
+
+class ChannelHandover(ChannelMessage, frozen=True):
+    """The sender was the home, and the receiver, a neighbour, is the home from now on."""
+
+    epoch: int
+    """How often the channel has gone to another node."""
+    last: int
+    """Number of the last event."""
+    target: str
+    """Node to which the channel goes on."""
+
+
+class ChannelTaken(ChannelMessage, frozen=True):
+    """Answer to the former home: the advertisement of the new home, and all events that went too far, came before."""
+
+
+class ChannelDrained(ChannelMessage, frozen=True):
+    """Last answer of the former home: all that went too far has come back, and subscriptions with it."""
+
+
+class ChannelHome(ChannelMessage, frozen=True):
+    """Statement to a neighbour, or answer to `JoinChannel`: the home of a channel that has moved."""
+
+    node: str
+    epoch: int
+
+
+AnyChannelMessage: TypeAlias = (
+    JoinChannel
+    | ChannelOpen
+    | ChannelClosed
+    | MoveChannel
+    | ChannelHandover
+    | ChannelTaken
+    | ChannelDrained
+    | ChannelHome
+)
 encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(AnyChannelMessage).decode
-_NAMES: Final = tuple(kind.__name__.encode() for kind in (JoinChannel, ChannelOpen, ChannelClosed))
+_NAMES: Final = tuple(kind.__name__.encode() for kind in get_args(AnyChannelMessage))
 
 
 def is_channel_message(content: bytes) -> bool:
@@ -54,7 +97,7 @@ def is_channel_message(content: bytes) -> bool:
     >>> is_channel_message(encode(JoinChannel("quote")))
     True
     """
-    return content[5:20].startswith(_NAMES)
+    return content[5:24].startswith(_NAMES)
 
 
 def decode(content: bytes) -> AnyChannelMessage:

@@ -25,9 +25,14 @@ OLDEST: Final = NEWEST - 1
 
 SINCE: Final[dict[str, int]] = {
     "ChannelClosed": 3,
+    "ChannelDrained": 3,
+    "ChannelHandover": 3,
+    "ChannelHome": 3,
     "ChannelOpen": 3,
+    "ChannelTaken": 3,
     "JoinChannel": 3,
     "LeaveFor": 3,
+    "MoveChannel": 3,
     "SetParameters": 3,
     "StandInRequest": 3,
 }

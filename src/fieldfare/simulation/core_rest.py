@@ -31,6 +31,8 @@ def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
                 yield f"{name} has messages for {other}"
         if core.channels.waiting:
             yield f"{name} waits for the homes of {core.channels.waiting}"
+        if core.channels.homes.busy:
+            yield f"{name} has the channels of {core.channels.homes.busy} on the move"
         if core.handovers.arrivals or core.handovers.departures or core.replicas.due():
             yield f"{name} has sessions on the move"
     for name, client in network.clients.items():
@@ -62,7 +64,7 @@ def leftovers(network: CoreNetwork) -> Iterable[str]:
     """Return the useless remainders on the disks of nodes at rest, in words."""
     yield from _miscounted(network)
     for name, host in network.hosts.items():
-        for kind in ("outbox", "arrival", "departure", "parked", "replayed", "acknowledged"):
+        for kind in ("outbox", "arrival", "departure", "parked", "replayed", "acknowledged", "held"):
             if network.disks[name].rows.get(kind):
                 yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
         low, last = host.core.low_water(), host.core.position
@@ -71,13 +73,17 @@ def leftovers(network: CoreNetwork) -> Iterable[str]:
 
 
 def _miscounted(network: CoreNetwork) -> Iterable[str]:
-    """Return the channels with another count than events were published, in words.
+    """Return the channels with another count than events were published, or with homes not all agree on, in words.
 
     A home skips numbers when its disk may be a copy.
     """
     channels = network.options.channels
     published = Counter(channels.type_of(one.event) for one in network.trace if isinstance(one, Published))
-    for type, home in channels.homes.items():
-        count = network.hosts[home].core.channels.counts.get(type, 0)
-        if count % NUMBER_GAP != published[type]:
-            yield f"{home} has numbered {count} events of the type {type}, and {published[type]} were published"
+    for type in channels.homes:
+        homes = {host.core.channels.homes.of(type).node for host in network.hosts.values()}
+        if len(homes) != 1:
+            yield f"the channel of {type} is at {' or '.join(sorted(homes))}"
+        for home in homes:
+            count = network.hosts[home].core.channels.counts.get(type, 0)
+            if count % NUMBER_GAP != published[type]:
+                yield f"{home} has numbered {count} events of the type {type}, and {published[type]} were published"

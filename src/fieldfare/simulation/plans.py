@@ -14,7 +14,7 @@ import msgspec
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.routing.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.simulation.actions import clients, clocks, disks, links, members, nodes, parameters, versions
+from fieldfare.simulation.actions import channels, clients, clocks, disks, links, members, nodes, parameters, versions
 from fieldfare.simulation.actions.act import Act, Drawing
 from fieldfare.simulation.actions.arcs import ARCS, UNSYNCED, WITH_REPLICAS
 from fieldfare.simulation.actions.clients import TYPES
@@ -22,13 +22,15 @@ from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import Topology, from_edges
 
-FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members, versions)
+FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members, versions, channels)
 """modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, `UNSYNCED`, `SHARED`, `COPIED` and
 `MIXED`, in some"""
 OLD: Final = (clients, links, nodes, disks, clocks, versions)
 """families that use nothing of the newest version alone, for `MIXED` runs: with nodes of two versions"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
+SHORT: Final = (0.0, 0.003, 0.01, 0.03)
+"""the same where a frame on a link has not arrived before the next step"""
 
 
 class Step(NamedTuple):
@@ -130,7 +132,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         for _ in range(dice.randint(1, 12)):
             acts = dice.choice(arcs)(dice) if dice.random() < 0.12 else [dice.choices(*table)[0](dice)]
             steps += [Step(dice.choice(PAUSES), act) for act in acts if len(acts) == 1 or dice.random() < 0.9]
-    return Plan(
+    plan = Plan(
         seed,
         strategy,
         tuple(dice.randrange(4) for _ in range(count - 1)),
@@ -150,6 +152,17 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         ahead=dice.choice((0, 1, 2)),
         homes=(dice.randrange(4), dice.randrange(4)) if synced and not mixed and dice.random() < 0.3 else (),
     )
+    return with_moves(plan, dice) if plan.homes and dice.random() < 0.7 else plan
+
+
+def with_moves(plan: Plan, dice: Dice) -> Plan:
+    """Return a plan with some moves of channels between the other steps."""
+    steps = list(plan.steps)
+    for _ in range(dice.randint(1, 4)):
+        place, many = dice.randint(0, len(steps)), dice.random() < 0.4
+        acts = channels.busy(dice) if many else [channels.move(dice)]
+        steps[place:place] = [Step(dice.choice(SHORT if many else PAUSES), act) for act in acts]
+    return plan._replace(steps=tuple(steps))
 
 
 def _register(dice: Dice) -> Act:

@@ -67,6 +67,7 @@ def test_examples_are_true() -> None:
                         or operation.status == 204
                         or "confirm" in path
                         or path in ("/admin/moves", "/admin/nodes/{name}")  # there is one node only
+                        or (path, method) == ("/admin/channels", "post")  # and no channel
                     ):
                         continue
                     where = path.replace("{id}", id).replace("{name}", "~http")

@@ -246,25 +246,52 @@ def links(
 
 
 @reported()
-def channels(*, node: NodeOption = DEFAULT_NODE, token: TokenOption = "", as_json: JsonOption = False) -> None:
-    """List the types of events with one order everywhere, each with the node that numbers them.
+def channels(
+    move: Annotated[
+        str,
+        typer.Option("--move", metavar="TYPE=NODE", help="Channel and node that becomes its home.", show_default=False),
+    ] = "",
+    *,
+    node: NodeOption = DEFAULT_NODE,
+    token: TokenOption = "",
+    as_json: JsonOption = False,
+) -> None:
+    """List the types of events with one order everywhere, or give one another home.
+
+    The home numbers the events. A channel moves while programs publish and subscribe. Any node takes the request.
 
     Examples:
         fieldfare admin channels
+        fieldfare admin channels --move quote=rome
     """
-    found = fetch(node, "/admin/overview", token)["channels"]
+    if move:
+        type, _, target = move.rpartition("=")
+        if not type or not target:
+            raise InputError("--move", f"{move!r} is not TYPE=NODE, as quote=rome")
+        fetch(node, "/admin/channels", token, method="POST", body={"type": type, "to": target})
+        return typer.echo(f"the channel of {type} goes to {target}; write {move} into the settings of all nodes, too")
+    found = fetch(node, "/admin/channels", token)
     if as_json:
         return typer.echo(json.dumps(found, indent=2))
     rows = [
         (
             one["type"],
             one["home"],
-            "open" if one["open"] else "waits for its home",
+            _channel_is(one),
             "" if one["count"] is None else f"{one['count']:,}",
         )
         for one in found
     ]
     return _print(("type", "home", "is", "last number"), rows, len(rows), "channel")
+
+
+def _channel_is(one: dict[str, Any]) -> str:
+    """Return the state of a channel in a list."""
+    if one.get("target") and one["target"] != one["home"]:
+        return f"on the way to {one['target']}"
+    if one.get("held"):
+        return f"arriving, {counted(one['held'], 'event')} held"
+    return "open" if one["open"] else "waits for its home"
 
 
 @reported()

@@ -23,6 +23,7 @@ from fieldfare.node.config.settings import (
     Tls,
 )
 from fieldfare.node.config.sources import Sources
+from fieldfare.protocol.versions import has
 from fieldfare.routing.strategies import by_name
 from fieldfare.toml import similar
 
@@ -41,6 +42,7 @@ def check(config: Config, sources: Sources) -> None:
         raise sources.error("public_url", problem)
     _check_strategy(config.strategy, sources)
     _check_channels(config.channels, sources)
+    _check_versions(config, sources)
     _check_merging(config, sources)
     _check_http(config.http, sources)
     if config.data and Path(config.data).exists() and not Path(config.data).is_dir():
@@ -103,6 +105,15 @@ def _check_channels(channels: ChannelSettings, sources: Sources) -> None:
         if type in known:
             raise sources.error("channels.types", f"the type {type} is here twice")
         known.add(type)
+
+
+def _check_versions(config: Config, sources: Sources) -> None:
+    if config.channels.types and not has(config.speaks, "JoinChannel"):
+        raise sources.error(
+            "channels.types",
+            f"version {config.speaks} has no channels, and would leave events on their way to a home: let all events"
+            " arrive, take the types out, and then go back to that version",
+        )
 
 
 def _check_strategy(name: str, sources: Sources) -> None:

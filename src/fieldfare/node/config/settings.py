@@ -253,6 +253,8 @@ class Config(Part, frozen=True):
     speaks: Annotated[int, msgspec.Meta(ge=OLDEST, le=NEWEST)] = NEWEST
     """highest version that the node speaks with clients and nodes, and of which it stores anything. The version before
     the newest lets the network go back to the Fieldfare before; see the upgrade of a network"""
+    clients: bool = True
+    """whether clients are served; without them the node hosts channels, holds replicas and passes events on"""
     dashboard: bool = True
     public_url: str = ""
     """URL at which others reach this node"""

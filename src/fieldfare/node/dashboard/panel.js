@@ -29,7 +29,7 @@ const FACTS = [
   ["Refused", (o) => count(o.traffic.refused)],
   ["Webhooks", (o) => count(o.webhooks)],
   ["Strategy", (o) => o.strategy],
-  ["Channels", (o) => o.channels?.map((one) => `${one.type}: ${one.count === null ? `by ${one.home}` : count(one.count)}${one.open ? "" : ", waits"}`).join("; ")],
+  ["Channels", (o) => o.channels?.map((one) => `${one.type}: ${one.count === null ? `by ${one.home}` : count(one.count)}${one.open ? "" : ", waits"}${one.target ? `, goes to ${one.target}` : ""}`).join("; ")],
   ["Tree for tags", (o) => o.prefix?.trees.map((tree) => `${count(tree.nodes)} nodes, by ${tree.optimizer || "nobody yet"}`).join("; ")],
   ["Forwarded by tag", (o) => o.prefix && `${count(o.prefix.by_tag)} of ${count(o.prefix.by_tag + o.prefix.by_content)}`],
   ["Up for", (o) => lasting(o.uptime)],

@@ -181,6 +181,13 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
             bodies={JSON: {"session": "ana", "to": "rome"}},
         )
     },
+    "/admin/channels": {
+        "get": Operation("Types of events with one order everywhere", "admin", gives=list[views.ChannelView]),
+        "post": Operation(
+            "Give a channel another home, while its publishers and subscribers go on", "admin", 202,
+            takes=views.ChannelToMove, bodies={JSON: {"type": "quote", "to": "rome"}},
+        ),
+    },
     "/admin/subscriptions": {
         "get": Operation("Subscriptions of all sessions", "admin", gives=views.Subscriptions, parameters=_PAGES)
     },

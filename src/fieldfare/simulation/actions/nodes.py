@@ -75,7 +75,7 @@ class Lose(Act, frozen=True):
             return
         network.settle(reunite=False)
         node = self._leaf_of(network)
-        if node in network.options.channels.homes.values():
+        if any(map(network.hosts[node].core.channels.homes.here, network.options.channels.homes)):
             return
         others = sorted(network.hosts.keys() - {node})
         here: list[DurableClient] = [one for one in network.clients.values() if node in (one.node, one.home)]

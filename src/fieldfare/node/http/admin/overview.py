@@ -1,4 +1,4 @@
-"""`/admin/overview`, `/admin/nodes` and `/admin/links`: this node and others at a glance, and the neighbours."""
+"""`/admin/overview`, `/admin/nodes`, `/admin/links` and `/admin/channels`: nodes at a glance, neighbours, channels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,21 @@ from typing import Final, NamedTuple
 import msgspec
 from starlette.responses import Response
 
+from fieldfare.core.channel_inputs import MoveChannel
 from fieldfare.node.context import Context
-from fieldfare.node.http.admin.views import ChannelView, LinkView, LogView, Overview, PrefixView, Rates, TreeView
+from fieldfare.node.http.admin.views import (
+    ChannelToMove,
+    ChannelView,
+    LinkView,
+    LogView,
+    Overview,
+    PrefixView,
+    Rates,
+    TreeView,
+)
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.health import our_version
-from fieldfare.node.http.resource import Call, Handler, answer
+from fieldfare.node.http.resource import Call, Handler, answer, read
 from fieldfare.node.node import Node
 from fieldfare.routing.broker import ForwardCounts
 from fieldfare.routing.prefix.routes import PrefixRoutes
@@ -46,6 +56,7 @@ def handlers(service: Context, webhooks: Callable[[], int]) -> dict[str, dict[st
         "/admin/overview": {"get": overview},
         "/admin/nodes/{name:path}": {"get": _other},
         "/admin/links": {"get": _all_links},
+        "/admin/channels": {"get": _all_channels, "post": _move_channel},
         "/admin/links/{name:path}": {"delete": _remove_link},
     }
 
@@ -126,10 +137,27 @@ async def _other(call: Call) -> Response:
 
 def _channels(node: Node) -> list[ChannelView]:
     channels, views = node.core.channels, []
-    for type, home in sorted(channels.map.homes.items()):
-        count = channels.counts.get(type, 0) if home == node.name else None
-        views.append(ChannelView(type, home, count, type not in channels.waiting))
+    for type in sorted(channels.homes.types):
+        home = channels.homes.of(type)
+        count = channels.counts.get(type, 0) if channels.homes.here(type) else None
+        is_open = type not in channels.waiting
+        views.append(ChannelView(type, home.node, count, is_open, home.target, channels.moves.held(type)))
     return views
+
+
+async def _all_channels(call: Call) -> Response:
+    return answer(_channels(call.service.node))
+
+
+async def _move_channel(call: Call) -> Response:
+    """Give a channel another home; its publishers and subscribers go on."""
+    asked, node = await read(call, ChannelToMove), call.service.node
+    if asked.type not in node.core.channels.homes.types:
+        raise Problem(404, f"the settings of {node.name} have no channel of the type {asked.type[:200]}")
+    if asked.to not in call.service.hood.reachable():
+        raise Problem(404, f"there is no node {asked.to[:200]} in this overlay")
+    await node.submit(MoveChannel(asked.type, asked.to))
+    return Response(None, 202)
 
 
 def _prefix(routes: Routes) -> PrefixView | None:

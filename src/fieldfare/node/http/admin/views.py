@@ -74,6 +74,10 @@ class ChannelView(msgspec.Struct, frozen=True):
     """number of the last event; None at a node that is not the home"""
     open: bool
     """whether events of the type can be published here: the home has answered"""
+    target: str = ""
+    """at the home: node to which the channel goes"""
+    held: int = 0
+    """events that wait here until the move to this node is complete"""
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -231,6 +235,14 @@ class ToMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: str
     to: str
     """name of the other node"""
+
+
+class ChannelToMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The request body of `/admin/channels`: a channel that gets another home."""
+
+    type: str
+    to: str
+    """name of the node that is to number the events"""
 
 
 class Explanation(msgspec.Struct, frozen=True):
