@@ -70,6 +70,7 @@ NEEDS: Final[Mapping[str, Callable[[], bool]]] = {
     "matplotlib": lambda: importlib.util.find_spec("matplotlib") is not None,
     "mosquitto": lambda: None not in (program("mosquitto"), program("mosquitto_passwd")),
     "nats-server": _nats,
+    "nats-server on PATH": lambda: program("nats-server") is not None,
     "network namespaces": _namespaces,
     "Node.js": lambda: program("node") is not None,
     "openssl": lambda: program("openssl") is not None,

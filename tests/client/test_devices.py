@@ -197,7 +197,7 @@ def test_each_device_hears_of_its_own_losses() -> None:
         lost: list[int] = []
         async with node() as service:
             url, core = service.hood.url, service.node.core
-            core.limit = 3
+            core.deliveries.most[True] = 3
             async with device(url, "phone") as phone, phone.subscribe("EXISTS n", id="all") as on_phone:
                 async with device(url, "laptop"):
                     pass

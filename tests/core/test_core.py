@@ -19,6 +19,7 @@ from fieldfare.routing.broker import Broker
 from fieldfare.simulation.core_network import CoreNetwork
 from fieldfare.simulation.disk import Disk
 from fieldfare.simulation.topologies import line
+from tools import effort
 
 
 def test_a_client_that_leaves_takes_its_rows_along() -> None:
@@ -118,6 +119,23 @@ def test_of_what_is_too_much_the_oldest_goes() -> None:
         publish(core, number, {"x": number})
     assert core.sessions["ana"].dropped == 2
     assert positions(core) == [3, 4, 5]
+
+
+def test_events_cost_the_same_for_a_lasting_session_with_many_waiting_events() -> None:
+    core = one_broker(queue=10)
+    begin = [Publication("bob", 0, [Event(x=number)]) for number in range(20)]
+    few = effort.steps(lambda: core.publish(begin[:9], 1.0))
+    core.publish(begin, 1.0)
+    assert effort.steps(lambda: core.publish(begin[:9], 1.0)) <= few + 10
+
+
+def test_a_queue_of_a_session_without_a_name_loses_its_oldest_events() -> None:
+    core = Core(Broker("b"), queue=2, policy="drop-oldest")
+    for name, durable in (("ana", False), ("bob", True)):
+        core.sessions.attach(name, name, 0.0, durable=durable)
+        core.sessions.change_filters(m.Subscribe("s", parse("x >= 0")), name, 0.0)
+    publish(core, 1, {"x": 1}, {"x": 2}, {"x": 3})
+    assert [core.sessions[name].dropped for name in ("ana", "bob")] == [1, 0]
 
 
 def test_a_slow_client_without_a_session_has_to_go() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.node.talking import settings, talking, until
 
 from fieldfare.core.inputs import ExpectMove
+from fieldfare.core.open_publication import MOST, OpenPublication
 from fieldfare.core.state import Publication
 from fieldfare.events.event import Event
-from fieldfare.node.open_publication import MOST, OpenPublication
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.codec import MSGPACK_CODEC

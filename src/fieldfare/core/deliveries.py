@@ -31,6 +31,8 @@ class Deliveries:
     def __init__(self, core: Core) -> None:
         """Serve the sessions of a broker."""
         self._core = core
+        self.most = {True: core.limit, False: core.limit if core.policy == "buffer" else core.queue}
+        """How many events may wait for a durable session, and for another one."""
 
     # New deliveries
 
@@ -40,7 +42,7 @@ class Deliveries:
         This is the busiest loop of a node. Whatever is rare (a new life of the log, too many waiting events, an event
         that replaces others) is left to `_check_added`.
         """
-        sessions, most = self._core.sessions, min(self._core.limit, self._core.queue)
+        sessions, most = self._core.sessions, self.most
         receivers: list[Receiver] = []
         key, expires = replacement_key(event.publisher, event.replaces), event.expires or NEVER
         pending: Pending | None = None
@@ -51,9 +53,10 @@ class Deliveries:
             waiting = session.pending
             session.count = number = session.count + 1
             waiting[number] = pending
-            if key is not None or len(waiting) > most or not session.is_numbering:
+            durable = session.durable
+            if key is not None or len(waiting) > most[durable] or not session.is_numbering:
                 self._check_added(name, session, number)
-            if session.durable:
+            if durable:
                 receivers.append((name, session.handover_mark or session.identity, number, ids))
         self._core.buffer.wake(*recipients)
         return receivers
@@ -73,7 +76,7 @@ class Deliveries:
         if begins and session.durable:  # not before: the row says from which position on the log is for the session
             core.sessions.store(name)
         self.replace_earlier(name, session, number)
-        if len(session.pending) > (core.limit if session.durable or core.policy == "buffer" else core.queue):
+        if len(session.pending) > self.most[session.durable]:
             self._lose(name, session, oldest_pending(session))
             if core.policy == "disconnect":
                 core.buffer.overflowing.add(name)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from fieldfare.core import losses
+from fieldfare.core.delivery_frames import delivery_parts
 from fieldfare.core.inputs import SendVoucher, Withhold
 from fieldfare.core.losses import Losing
 from fieldfare.core.state import Pending, Session
@@ -19,7 +20,6 @@ from fieldfare.events import msgpack
 from fieldfare.node.accepted_socket import AcceptedSocket
 from fieldfare.node.attachment import Attached
 from fieldfare.node.counters import Counters
-from fieldfare.node.delivery_frames import delivery_parts
 from fieldfare.node.node import Node
 from fieldfare.node.security import Principal, rights, tickets
 from fieldfare.protocol import frames as f

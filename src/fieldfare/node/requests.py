@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from fieldfare.core.handover_state import SessionMoving
 from fieldfare.core.inputs import Acknowledge, ChangeFilters, ExpectMove, Input, Leave
 from fieldfare.core.member_inputs import AcknowledgeByDevice, AcknowledgeByMember, RemoveDevice
+from fieldfare.core.open_publication import OpenPublication
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -19,7 +20,6 @@ from fieldfare.events.limits import EventError
 from fieldfare.node import parameters, replay, security
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
-from fieldfare.node.open_publication import OpenPublication
 from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.security.filter_admission import admitted, filling, permitted
 from fieldfare.protocol import frames as f

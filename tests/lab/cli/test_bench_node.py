@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +11,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fieldfare.cli import app
-from fieldfare_lab.node import contest, rabbitmq
+from fieldfare_lab.node import contest, mosquitto, nats, rabbitmq
+from fieldfare_lab.node.client_processes import Contender
+from fieldfare_lab.node.load import Load, Result
 
 
 def run(*arguments: str) -> tuple[int, str]:
@@ -59,8 +62,28 @@ def test_what_cannot_be_is_refused(arguments: tuple[str, ...], complaint: str) -
     assert complaint in " ".join(output.split())
 
 
-def test_without_rabbitmq_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rabbitmq, "missing", lambda: "RabbitMQ is not here")
+def test_absent_servers_are_named_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contest, "contend", lambda load, contenders, *_: [])
+    for module in (nats, mosquitto, rabbitmq):
+        monkeypatch.setattr(module, "missing", lambda: "a server is not here")
     code, output = run("--filters", "10")
-    assert code != 0
-    assert "--no-peer" in output
+    assert code == 0
+    assert output.count("not measured: a server is not here") == 3
+
+
+def test_contenders_are_chosen_by_parts_of_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[tuple[str, list[str]]] = []
+
+    def contend(load: Load, able: Sequence[Contender], *_: object) -> list[Result]:
+        ran.append((load.shape, [one.name for one in able]))
+        return []
+
+    monkeypatch.setattr(contest, "contend", contend)
+    monkeypatch.setattr(nats, "missing", lambda: None)
+    only = ("--only", "NATS", "--only", "Fieldfare, durable")
+    code, output = run("--shape", "one,filters", "--filters", "10", *only)
+    assert code == 0, output
+    assert ran == [
+        ("one", ["Fieldfare, durable", "NATS core", "NATS JetStream, files"]),
+        ("filters", ["Fieldfare, durable", "NATS core"]),
+    ]

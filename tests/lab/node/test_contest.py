@@ -81,7 +81,7 @@ async def write_file(folder: Path, port: int, mine: Sequence[loads.LoadEvent]) -
 def test_a_contender_that_loses_an_event_is_found_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("fieldfare_lab.node.client_processes.PATIENCE", 0.3)
     load = loads.make(1, filters=20, subscribers=4)
-    effort = contest.Effort(events=100, seconds=0.05, rounds=1)
+    effort = contest.Effort(events=100, seconds=10.0, rounds=1)
     good, bad = (
         Contender(name, no_server, partial(read_file, tmp_path, lost), partial(write_file, tmp_path), batch=7)
         for name, lost in (("Fieldfare, by file", -1), ("lossy", 60))

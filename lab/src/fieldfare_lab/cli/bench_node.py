@@ -1,4 +1,4 @@
-"""`fieldfare bench node`: event rate and latency of a node, beside RabbitMQ, and the cost of idle sessions."""
+"""`fieldfare bench node`: event rate and latency of a node beside other servers, and the cost of idle sessions."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ def command(
         ),
     ] = "filters",
     subscribers: Annotated[int, typer.Option(min=1, metavar="N", help="Connections that share the filters.")] = 100,
-    peer: Annotated[bool, typer.Option(help="Measure also RabbitMQ; needs RabbitMQ and its client pika.")] = True,
+    peer: Annotated[bool, typer.Option(help="Measure also NATS, Mosquitto and RabbitMQ, if installed.")] = True,
     only: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
-            metavar="TEXT", help="Measure only TEXT, or all contenders with TEXT in their names.", show_default=False
+            metavar="TEXT",
+            help="Measure only TEXT, or all contenders with TEXT in their names; repeatable.",
+            show_default=False,
         ),
-    ] = "",
+    ] = None,
     seconds: Annotated[float, typer.Option(min=0.1, metavar="N", help="Approximate length of a round.")] = 10.0,
     rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of rounds; the best counts.")] = 3,
     quick: Annotated[bool, typer.Option("--quick", help="A first impression: 1000 filters, one short round.")] = False,
@@ -55,14 +57,15 @@ def command(
 
     The node and its clients run in processes of their own, on loopback. Each event matches ten filters of different
     subscribers; filters are conjunctions of equalities, because RabbitMQ's headers exchange knows no others. In other
-    shapes, an event matches the topic of one subscriber, or of all. Contenders with a missing or surplus delivery are
-    WRONG. Rates are taken at full speed, CPU seconds are those of the server; contenders take turns in rounds. Latency
-    is measured twice: at 70 % of the contender's own rate, and at 70 % of the slowest contender's rate.
+    shapes, an event matches the topic of one subscriber, or of all. For NATS and Mosquitto, a filter is a topic with
+    wildcards. Contenders with a missing or surplus delivery are WRONG. Rates are taken at full speed, CPU seconds are
+    those of the server; contenders take turns in rounds. Latency is measured twice: at 70 % of the contender's own
+    rate, and at 70 % of the slowest contender's rate.
 
     Examples:
         fieldfare bench node --quick --no-peer
-        fieldfare bench node --filters 10000
-        fieldfare bench node --shape one,fanout,filters --filters 10000 --only durable --no-peer
+        fieldfare bench node --shape one,fanout,filters --filters 10000 --only durable --only NATS --only Mosquitto
+        fieldfare bench node --filters 10000 --only "Fieldfare, durable" --no-peer
         fieldfare bench node --sessions 10000
     """
     from rich.console import Console
@@ -78,7 +81,7 @@ def command(
         return
     results = _contests(
         _loads(shape, _sizes(filters or ("1000" if quick else "10000,1000,100")), subscribers),
-        _chosen(only, peer=peer, quick=quick),
+        _chosen(only or [""], peer=peer, quick=quick),
         (min(seconds, 2.0), 1) if quick else (seconds, rounds),
     )
     from fieldfare_lab.node.contest import ratios, table
@@ -115,20 +118,22 @@ def _loads(shapes: str, sizes: Sequence[int], subscribers: int) -> list[Load]:
     return found
 
 
-def _chosen(only: str, *, peer: bool, quick: bool) -> list[Contender]:
-    from fieldfare_lab.node import fieldfare_node, rabbitmq
+def _chosen(only: Sequence[str], *, peer: bool, quick: bool) -> list[Contender]:
+    from fieldfare_lab.node import fieldfare_node
+    from fieldfare_lab.node.peers import Peers, peers
 
-    contenders = [fieldfare_node.contender(variant) for variant in fieldfare_node.VARIANTS]
-    if peer:
-        if reason := rabbitmq.missing():
-            raise InputError("--peer", f"{reason}; or say --no-peer")
-        contenders += [rabbitmq.contender(variant) for variant in rabbitmq.VARIANTS[: 1 if quick else None]]
-    chosen = [one for one in contenders if only == one.name] or [one for one in contenders if only in one.name]
-    if not chosen:
-        raise InputError(
-            "--only", f"there is no contender {only!r}; there are {'; '.join(one.name for one in contenders)}"
-        )
-    return chosen
+    others = peers(quick=quick) if peer else Peers([], [])
+    contenders = [*(fieldfare_node.contender(variant) for variant in fieldfare_node.VARIANTS), *others.contenders]
+    names = [one.name for one in contenders]
+    chosen = set[str]()
+    for text in only:
+        meant = [text] if text in names else [name for name in names if text in name]
+        if not meant:
+            raise InputError("--only", f"there is no contender {text!r}; there are {'; '.join(names)}")
+        chosen.update(meant)
+    for sentence in others.missing if "" in only else ():
+        typer.echo(f"not measured: {sentence}", err=True)
+    return [one for one in contenders if one.name in chosen]
 
 
 def _contests(loads: Sequence[Load], contenders: Sequence[Contender], effort: tuple[float, int]) -> list[Result]:
@@ -136,11 +141,13 @@ def _contests(loads: Sequence[Load], contenders: Sequence[Contender], effort: tu
     from fieldfare_lab.node import contest
 
     seconds, rounds = effort
-    with steps(len(loads) * contest.steps(len(contenders), rounds)) as step:
+    contests = [(load, [one for one in contenders if load.shape in one.shapes]) for load in loads]
+    with steps(sum(contest.steps(len(able), rounds) for _, able in contests)) as step:
         return [
             result
-            for load in loads
-            for result in contest.contend(load, contenders, contest.Effort(seconds=seconds, rounds=rounds), step)
+            for load, able in contests
+            if able
+            for result in contest.contend(load, able, contest.Effort(seconds=seconds, rounds=rounds), step)
         ]
 
 

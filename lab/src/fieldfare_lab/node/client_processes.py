@@ -14,11 +14,9 @@ from array import array
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from multiprocessing.connection import Connection
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, get_args
 
-import msgspec
-
-from fieldfare_lab.node.load import Load, LoadEvent, SubscriberFilter, cpu_seconds, events, machine_cpu_seconds
+from fieldfare_lab.node.load import Load, LoadEvent, Shape, SubscriberFilter, cpu_seconds, events, machine_cpu_seconds
 from fieldfare_lab.node.servers import Server, answer, next_order
 
 PATIENCE: Final = 30.0
@@ -44,14 +42,8 @@ class Contender(NamedTuple):
     batch: int = 1
     """largest number of events in a call of `Send`"""
     publishers: int = 2
-
-
-class ReceivedEvent(msgspec.Struct):
-    """The two fields that a subscriber decodes; a cheap subscriber leaves more time to the server."""
-
-    number: int
-    at: int
-    """time at which the event was due, in nanoseconds of the system's monotonic clock"""
+    shapes: tuple[Shape, ...] = get_args(Shape)
+    """the loads that the server can have"""
 
 
 class Batch(NamedTuple):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import struct
 import sys
 import tempfile
 import time
@@ -23,9 +22,9 @@ import msgspec
 from fieldfare import connect
 from fieldfare.client.subscription import Subscription
 from fieldfare.events.event import Event
-from fieldfare.events.msgpack import encode
 from fieldfare.protocol import frames as f
-from fieldfare_lab.node.client_processes import Contender, FiltersBySubscriber, ReceivedEvent, Send, Take
+from fieldfare_lab.node.client_processes import Contender, FiltersBySubscriber, Send, Take
+from fieldfare_lab.node.event_bytes import TIME, all_but_the_time, decode
 from fieldfare_lab.node.load import LoadEvent, family, memory_mb
 from fieldfare_lab.node.servers import Server, answers, child, free_ports, wait_for
 from fieldfare_lab.node.websocket import WebSocket, opened
@@ -102,7 +101,6 @@ async def _subscribe(variant: Variant, port: int, by_subscriber: FiltersBySubscr
 async def _subscriber(variant: Variant, port: int, subscriber: int, filters: Sequence[Any], take: Take) -> WebSocket:
     loop = asyncio.get_running_loop()
     ready: asyncio.Future[None] = loop.create_future()
-    decode = msgspec.msgpack.Decoder(ReceivedEvent).decode
     done = last = since = 0
     waiting = False
 
@@ -157,8 +155,7 @@ async def _publisher(variant: Variant, port: int, mine: Sequence[LoadEvent]) -> 
 
     socket = await opened(port, receive)
     socket.send(f.Hello(session=f"publisher-{os.getpid()}" if variant.durable else ""))
-    # Bytes that do not change are made once, so that the client does not limit the rate.
-    ready = [_all_but_the_time(event) for event in mine]
+    ready = [all_but_the_time(event) for event in mine]
 
     async def send(start: int, stop: int, due: Sequence[int]) -> None:
         nonlocal sent
@@ -167,19 +164,11 @@ async def _publisher(variant: Variant, port: int, mine: Sequence[LoadEvent]) -> 
                 raise RuntimeError(f"the node says {refused}")
             moved.clear()
             await moved.wait()
-        made = [msgspec.Raw(head + _TIME.pack(at)) for head, at in zip(ready[start:stop], due, strict=True)]
+        made = [msgspec.Raw(head + TIME.pack(at)) for head, at in zip(ready[start:stop], due, strict=True)]
         socket.send(f.Publish(sent + 1, made))
         sent += stop - start
 
     return send
-
-
-_TIME: Final = struct.Struct(">Q")
-
-
-def _all_but_the_time(event: LoadEvent) -> bytes:
-    """An event in MessagePack without its last eight bytes, the time: `Send` appends the time."""
-    return encode(Event({**event.fields, "at": 1 << 62}))[: -_TIME.size]
 
 
 # Clients of `fieldfare.client`

@@ -18,7 +18,7 @@ import heapq
 import math
 import os
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
@@ -167,6 +167,18 @@ def topics(seed: int, shape: Shape, subscribers: int = 100) -> Load:
         SubscriberFilter(one, tuple(group.items())) for group, who in zip(groups, receivers, strict=True) for one in who
     ]
     return Load(shape, seed, subscribers, len(receivers[0]), tuple(bound), groups, receivers)
+
+
+def topic_of(compared: Mapping[str, Value], separator: str, wildcard: str = "") -> str:
+    """Return the compared fields of an event or filter as a topic with a level for each field.
+
+    A field without a value is a wildcard, which a server of topics has instead of a filter's missing field.
+
+    >>> topic_of({"topic": "t3"}, "/"), topic_of({"symbol": "v17", "lot": 3}, ".", "*")
+    ('t3', 'v17.3.*.*.*.*')
+    """
+    fields = ("topic",) if "topic" in compared else FIELDS
+    return separator.join(str(compared.get(field, wildcard)) for field in fields)
 
 
 def events(load: Load, count: int) -> Iterator[LoadEvent]:

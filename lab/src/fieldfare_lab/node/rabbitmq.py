@@ -25,7 +25,8 @@ from typing import Any, Final
 
 import msgspec
 
-from fieldfare_lab.node.client_processes import Contender, FiltersBySubscriber, ReceivedEvent, Send, Take
+from fieldfare_lab.node.client_processes import Contender, FiltersBySubscriber, Send, Take
+from fieldfare_lab.node.event_bytes import ReceivedEvent
 from fieldfare_lab.node.load import LoadEvent, family, memory_mb
 from fieldfare_lab.node.servers import Server, answers, child, free_ports, wait_for
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from multiprocessing.connection import Connection
@@ -24,6 +26,12 @@ class Server(NamedTuple):
     port: int
     pids: tuple[int, ...]
     idle_mb: float
+
+
+def program(name: str) -> str | None:
+    """Return the path of an installed program: by PATH, beside Python, or where Debian keeps servers."""
+    places = (os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent), "/usr/sbin")
+    return shutil.which(name, path=os.pathsep.join(places))
 
 
 def free_ports(count: int) -> list[int]:
