@@ -75,6 +75,7 @@ NEEDS: Final[Mapping[str, Callable[[], bool]]] = {
     "Node.js": lambda: program("node") is not None,
     "openssl": lambda: program("openssl") is not None,
     "RabbitMQ": _rabbitmq,
+    "Spark Connect": lambda: importlib.util.find_spec("grpc") is not None,
     "Spark's jars": _spark_jars,
 }
 

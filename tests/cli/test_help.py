@@ -45,7 +45,7 @@ SMALL = {
     "lab city": "--taxis 3 --seconds 5",
 }
 """what is added to the examples of a command, so that they take no longer than they must"""
-ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline status"}
+ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline status", "pipeline top"}
 """commands that want a pipeline; `docs/how-to/run-a-pipeline.md` has one"""
 LABORATORY = {"bench core", "bench match", "bench route", "lab routing", "lab city"}
 """commands of another distribution"""

@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
@@ -33,9 +35,10 @@ BROKEN = (Py4JError, OSError, LookupError, TypeError, ValueError, AttributeError
 class Jvm:
     """A Spark session that works whenever a test asks for it."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, settings: Mapping[str, str] = MappingProxyType({})) -> None:
         """Make no machine yet; it will be started in the folder `home`, where Java looks for relative paths."""
         self.home = home
+        self._settings = {**SETTINGS, **settings}
         self._session: SparkSession | None = None
         self.suspect = False
         """whether a test has failed since the last look: then a job must work, too"""
@@ -50,7 +53,7 @@ class Jvm:
             self.destroy()
         if self._session is None:
             with contextlib.chdir(self.home):
-                self._session = spark_session("local[2]", SETTINGS)
+                self._session = spark_session("local[2]", self._settings)
         self.suspect = False
         return self._session
 

@@ -23,6 +23,7 @@ from fieldfare.cli.commands import (
     explain,
     match,
     pipeline,
+    pipeline_top,
     pub,
     salvage,
     simulate,
@@ -115,6 +116,7 @@ _pipeline: tuple[tuple[str, Callable[..., None]], ...] = (
     ("run", pipeline.run),
     ("check", pipeline.check),
     ("status", pipeline.status),
+    ("top", pipeline_top.command),
     ("explain", pipeline.explain),
 )
 for _name, _command in _pipeline:

@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from fieldfare.pipeline import spark_java
@@ -50,6 +51,10 @@ appender.stderr.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 """
 
 
+class SparkNotStarted(RuntimeError):
+    """Spark did not start, with advice."""
+
+
 def spark_session(
     master: str | None = None, settings: Mapping[str, str] | None = None, *, log: str | Path | None = None
 ) -> SparkSession:
@@ -58,15 +63,32 @@ def spark_session(
     Spark's messages on standard error go to the file `log`, if given.
     """
     if master is not None and master.startswith("sc://"):
-        return SparkSession.builder.remote(master).getOrCreate()
+        try:
+            return SparkSession.builder.remote(master).getOrCreate()
+        except ImportError:
+            raise SparkNotStarted("Spark Connect needs more modules: pip install 'fieldfare[connect]'") from None
     local = master is None or master.startswith("local")
     _prepare()
     builder = SparkSession.builder.appName("fieldfare").master(master or "local[*]")
     chosen = {**SETTINGS, **(_on_one_machine() if local else {}), **(settings or {})}
     for key, value in chosen.items():
         builder = builder.config(key, value)
-    with _errors_to(log):
-        return builder.getOrCreate()
+    try:
+        with _errors_to(log):
+            return builder.getOrCreate()
+    except PySparkRuntimeError:
+        if packages := chosen.get("spark.jars.packages"):
+            more = f". More in {log}" if log else ""
+            raise SparkNotStarted(
+                f"Spark does not start with spark.jars.packages = {packages}: no repository gives these versions, or"
+                f" there is no network; fetch the jars and name the files in spark.jars{more}"
+            ) from None
+        raise
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Tell whether a session is one of Spark Connect, whose driver is another program."""
+    return not hasattr(spark, "_jsparkSession")
 
 
 @contextmanager

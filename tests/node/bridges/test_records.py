@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from fieldfare.events import binary_mode, cloudevents
 from fieldfare.events.event import Event
+from fieldfare.events.kafka_binding import Mode
 from fieldfare.node.bridges import IncomingEvent, OutgoingEvent, Rejection, kafka_settings, nats_settings
-from fieldfare.node.bridges.kafka_records import IncomingRule, Mode, OutgoingRule, Record, event_of, record_of
+from fieldfare.node.bridges.kafka_records import IncomingRule, OutgoingRule, Record, event_of, record_of
 from fieldfare.node.bridges.nats_messages import IncomingRule as Subject
 from fieldfare.node.bridges.nats_messages import Message, message_of
 from fieldfare.node.bridges.nats_messages import OutgoingRule as ToSubject

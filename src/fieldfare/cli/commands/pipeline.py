@@ -97,10 +97,10 @@ def status(file: File) -> None:
     Examples:
         fieldfare pipeline status pipeline.toml
     """
-    _need_spark()
+    need_spark()
     from fieldfare.pipeline.job.report import last
 
-    pipeline = _read(file)
+    pipeline = read_pipeline(file)
     report = last(Path(pipeline.state))
     if report is None:
         typer.echo(f"{pipeline.name} has not processed a batch yet. Start it: fieldfare pipeline run {file}")
@@ -167,20 +167,22 @@ def _doubts(plan: Plan) -> Iterator[str]:
 
 @contextmanager
 def _ready(file: Path, master: str | None) -> Iterator[Plan]:
-    _need_spark()
+    need_spark()
     from pyspark.errors import PySparkException
 
     from fieldfare.pipeline.job.config import PipelineError
     from fieldfare.pipeline.job.run import ready
     from fieldfare.pipeline.match.catalogue import SubscriptionError
     from fieldfare.pipeline.options import OptionError
+    from fieldfare.pipeline.spark import SparkNotStarted
     from fieldfare.pipeline.spark_java import NoJava
+    from fieldfare.pipeline.workers import WorkersError
 
-    pipeline = _read(file)
+    pipeline = read_pipeline(file)
     try:
         with ready(pipeline, master, _note) as plan:
             yield plan
-    except (PipelineError, SubscriptionError, OptionError, NoJava) as error:
+    except (PipelineError, SubscriptionError, OptionError, NoJava, SparkNotStarted, WorkersError) as error:
         raise InputError(str(file), error) from None
     except PySparkException as error:
         raise InputError(str(file), error.getMessage() or error) from None
@@ -190,7 +192,8 @@ def _note(problem: str) -> None:
     typer.secho(f"note: {problem}", fg="yellow", err=True)
 
 
-def _read(file: Path) -> Pipeline:
+def read_pipeline(file: Path) -> Pipeline:
+    """Read the file of a pipeline; a mistake in it ends the command."""
     from fieldfare.pipeline.job.config import PipelineError, read
 
     try:
@@ -199,7 +202,8 @@ def _read(file: Path) -> Pipeline:
         raise InputError("", error) from None
 
 
-def _need_spark() -> None:
+def need_spark() -> None:
+    """End with advice if Spark is not installed."""
     if importlib.util.find_spec("pyspark") is None:
         raise InputError("", "pipelines need Spark: pip install 'fieldfare[spark]'")
 

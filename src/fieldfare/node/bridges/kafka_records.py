@@ -1,33 +1,29 @@
 """Records of Kafka as events, and events as records: the rules of a bridge, and functions without I/O.
 
-The CloudEvents binding for Kafka has two modes. In binary mode attributes are headers such as `ce_type`, in UTF-8, and
-the value is the data; in structured mode the value is the whole CloudEvent in JSON. Records of either mode are
-recognised when they come in. A record without a CloudEvent is an event by its value, as with any bridge.
+CloudEvents in binary and structured mode are recognised (see `events.kafka_binding`). Any other record is an event by
+its value, as with any bridge.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
-from fieldfare.events import binary_mode, json
+from fieldfare.events import kafka_binding
 from fieldfare.events.event import Event
+from fieldfare.events.kafka_binding import Mode
 from fieldfare.events.limits import EventError
 from fieldfare.node.bridges.content import ID, OURS, fill, read_payload
 from fieldfare.node.bridges.interface import IncomingEvent, OutgoingEvent, Rejection
 
 BRIDGE: Final = f"{OURS}bridge"
 """header with the identity of the bridge that wrote the record, which does not read the record again"""
-CONTENT_TYPE: Final = "content-type"
-_CE: Final = "ce_"
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 Part: TypeAlias = Literal["topic", "partition", "offset", "key", "timestamp"]
-Mode: TypeAlias = Literal["json", "binary", "structured"]
 Header: TypeAlias = tuple[str, bytes | None]
 
 
@@ -89,13 +85,11 @@ def event_of(rule: IncomingRule, record: Record) -> IncomingEvent | Rejection:
 
 def _event(rule: IncomingRule, record: Record) -> Event:
     headers, value = record.texts, record.value or b""
-    content_type = headers.pop(CONTENT_TYPE, "")
-    if f"{_CE}specversion" in headers:
-        attributes = {name[len(_CE) :]: text for name, text in headers.items() if name.startswith(_CE)}
-        event = binary_mode.join(attributes, content_type, value)
+    if kafka_binding.is_binary(headers):
+        event = kafka_binding.read_binary(headers, value)
         tree: dict[str, object] = dict(event.tree)
     else:
-        event = read_payload(value, content_type)
+        event = read_payload(value, headers.pop(kafka_binding.CONTENT_TYPE, ""))
         named = {name: text for name, text in headers.items() if not name.startswith(OURS)}
         tree = {**named, **event.tree}
     for name, part in rule.fields.items():
@@ -138,32 +132,13 @@ def record_of(rule: OutgoingRule, one: OutgoingEvent, identity: str) -> Record |
         if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
             raise EventError("", f"{topic[:100]!r} is not the name of a topic")
         key = fill(rule.key, one.event, part="a part of a key").encode() if rule.key else None
-        value, headers = encode(one.event, one.id, f"/{identity}", rule.mode)
+        value, headers = kafka_binding.write(one.event, one.id, f"/{identity}", rule.mode)
     except EventError as error:
         return Rejection(f"an event for {rule.topic}: {error}")
     except UnicodeEncodeError:
         return Rejection(f"an event for {rule.topic}: a text that is not Unicode")
     ours = {ID: one.id, BRIDGE: identity}
     return Record(topic, value, key, tuple((name, text.encode()) for name, text in {**ours, **headers}.items()))
-
-
-def encode(event: Event, id: str, source: str, mode: Mode) -> tuple[bytes, Mapping[str, str]]:
-    """Return the value and the headers of a record; `id` and `source` are for CloudEvents without them.
-
-    >>> encode(Event(type="sale", sum=5), "1", "/till", "binary")[0]
-    b'{"sum":5}'
-    """
-    if mode == "json":
-        return json.encode(event), {CONTENT_TYPE: binary_mode.PLAIN}
-    if mode == "structured":
-        return binary_mode.structured(event, id, source), {CONTENT_TYPE: binary_mode.STRUCTURED}
-    attributes, content_type, data = binary_mode.split(event, id, source)
-    headers = {f"{_CE}{name}": _written(value) for name, value in attributes.items()}
-    return data, headers | ({CONTENT_TYPE: content_type} if content_type else {})
-
-
-def _written(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _decoded(value: bytes | None) -> str | None:

@@ -214,7 +214,7 @@ def _relative(found: Pipeline, folder: Path) -> Pipeline:
     """Return the pipeline with absolute paths, so that the working directory does not matter."""
 
     def placed(path: str) -> str:
-        return path if "://" in path else str(folder / path)
+        return path if "://" in path or path.startswith(("{", "[")) else str(folder / path)
 
     def stage(options: dict[str, Scalar]) -> dict[str, Scalar]:
         paths = {key: placed(value) for key, value in options.items() if key in _PATHS and isinstance(value, str)}
@@ -232,4 +232,4 @@ def _relative(found: Pipeline, folder: Path) -> Pipeline:
     )
 
 
-_PATHS: Final = frozenset({"path", "dead_letters", "folder"})
+_PATHS: Final = frozenset({"path", "dead_letters", "folder", "schema"})

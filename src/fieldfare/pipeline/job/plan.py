@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StructType
 
@@ -20,8 +20,9 @@ from fieldfare.pipeline.job.config import Normalise, Pipeline, PipelineError
 from fieldfare.pipeline.lake.history import field_columns
 from fieldfare.pipeline.match.operator import MATCHES, matches_of, unfold
 from fieldfare.pipeline.options import texts
-from fieldfare.pipeline.sinks.interface import Scalar, Table
+from fieldfare.pipeline.sinks.interface import Table
 from fieldfare.pipeline.sources.files import FileFormat, FilesError, read_files
+from fieldfare.pipeline.sources.kafka import KafkaError, read_kafka
 from fieldfare.pipeline.table.normalisation import Normalised, late, normalise
 from fieldfare.pipeline.table.schema import TableError, infer
 
@@ -40,7 +41,7 @@ def raw(spark: SparkSession, pipeline: Pipeline, *, stream: bool = True) -> Data
             reader = spark.readStream if stream else spark.read
             return reader.format(f"fieldfare_{source.kind}").options(**texts(source.options)).load()
         if source.kind == "kafka":
-            return _kafka(spark, source.options, stream=stream)
+            return read_kafka(spark, source.options, stream=stream)
         known = {"path", "format", "max_files"}
         if wrong := set(source.options) - known:
             raise PipelineError(f"source: files have no option `{min(wrong)}`, but {', '.join(sorted(known))}")
@@ -53,30 +54,8 @@ def raw(spark: SparkSession, pipeline: Pipeline, *, stream: bool = True) -> Data
             max_files=None if limit is None else int(limit),
             fields=pipeline.normalise.fields,
         )
-    except FilesError as error:
+    except (FilesError, KafkaError) as error:
         raise PipelineError(f"source: {error}") from None
-
-
-def _kafka(spark: SparkSession, options: Mapping[str, Scalar], *, stream: bool) -> DataFrame:
-    """Read topics of Kafka; Spark's connector is a jar, which `spark.jars.packages` names."""
-    rest = {key: value for key, value in options.items() if key not in {"servers", "topic"}}
-    reader = (spark.readStream if stream else spark.read).format("kafka").options(**texts(rest))
-    reader = reader.option("kafka.bootstrap.servers", str(options["servers"])).option(
-        "subscribe", str(options["topic"])
-    )
-    try:
-        records = reader.load()
-    except Exception as error:
-        if "kafka" in str(error).lower() and "find" in str(error).lower():
-            package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{spark.version}"
-            raise PipelineError(
-                f"source: Kafka needs a jar that Spark does not bring: set spark.jars.packages to {package} in [spark]"
-            ) from None
-        raise
-    return records.select(
-        F.col("value").cast("string").alias("event"),
-        *("topic", "partition", F.col("offset").alias("position"), F.col("timestamp").alias("time")),
-    )
 
 
 def fields_of(spark: SparkSession, pipeline: Pipeline, state: Path) -> StructType | str | None:
@@ -142,6 +121,21 @@ def _told_apart(records: DataFrame, how: Normalise) -> DataFrame:
     return arriving.dropDuplicatesWithinWatermark(["source", _KEY]).drop(_KEY, "arrived")
 
 
+def measures(records: DataFrame) -> list[Column]:
+    """Return the counts of the rows of each table, and the last version of the subscriptions."""
+    good = F.col("reason").isNull()
+    timely = good & ~F.col(f"`{_LATE}`")
+    matched = MATCHES in records.columns
+    size = F.size(f"`{MATCHES}`.matches") if matched else F.lit(0)
+    return [
+        F.count_if(timely).alias("events"),
+        F.count_if(good & F.col(f"`{_LATE}`")).alias("late"),
+        F.count_if(~good).alias("quarantined"),
+        F.coalesce(F.sum(F.when(timely, size)), F.lit(0)).alias("deliveries"),
+        F.max(f"`{MATCHES}`.snapshot" if matched else F.lit(None).cast("long")).alias("snapshot"),
+    ]
+
+
 @dataclass(frozen=True)
 class Tables:
     """A micro-batch with its tables."""
@@ -182,17 +176,7 @@ class Tables:
 
     def counted(self) -> DataFrame:
         """Count the rows of each table, in a single row with the last version of the subscriptions."""
-        good = F.col("reason").isNull()
-        timely = good & ~F.col(f"`{_LATE}`")
-        matched = MATCHES in self.records.columns
-        size = F.size(f"`{MATCHES}`.matches") if matched else F.lit(0)
-        return self.records.agg(
-            F.count_if(timely).alias("events"),
-            F.count_if(good & F.col(f"`{_LATE}`")).alias("late"),
-            F.count_if(~good).alias("quarantined"),
-            F.coalesce(F.sum(F.when(timely, size)), F.lit(0)).alias("deliveries"),
-            F.max(f"`{MATCHES}`.snapshot" if matched else F.lit(None).cast("long")).alias("snapshot"),
-        )
+        return self.records.agg(*measures(self.records))
 
     def _good(self, *, late: bool) -> DataFrame:
         return self.records.where(F.col("reason").isNull() & (F.col(f"`{_LATE}`") == F.lit(late)))

@@ -23,10 +23,11 @@ from fieldfare.pipeline import sinks
 from fieldfare.pipeline.batch import Batch, query_id
 from fieldfare.pipeline.job.config import Pipeline, PipelineError, sink_name
 from fieldfare.pipeline.job.plan import Tables, fields_of, planned, raw
+from fieldfare.pipeline.job.progress import describe, listening, observed
 from fieldfare.pipeline.job.report import Reporter
 from fieldfare.pipeline.job.subscriptions import followed
 from fieldfare.pipeline.sinks import Sink
-from fieldfare.pipeline.spark import spark_session
+from fieldfare.pipeline.spark import is_remote, spark_session
 
 CHECKPOINT: Final = "checkpoint"
 LOG: Final = "spark.log"
@@ -64,11 +65,17 @@ def ready(
         spark = spark_session(master or pipeline.spark.get("master"), settings, log=state / LOG)
         if ours:
             stack.callback(spark.stop)
+        if is_remote(spark):
+            raise PipelineError(
+                "a pipeline does not run through Spark Connect, as its sinks run beside Spark's driver: run it there,"
+                " or with an address such as spark://HOST:7077; the functions of fieldfare.pipeline do work"
+            )
         subscriptions = None
         if pipeline.match is not None:
             subscriptions = stack.enter_context(followed(spark, pipeline.match, state, told))
         fields = fields_of(spark, pipeline, state)
-        records = planned(raw(spark, pipeline), pipeline, fields, subscriptions)
+        records = observed(planned(raw(spark, pipeline), pipeline, fields, subscriptions))
+        stack.enter_context(listening(spark, pipeline.name, state))
         yield Plan(pipeline, records, subscriptions, made)
 
 
@@ -132,19 +139,23 @@ def run(
 
 def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None:
     started = time.monotonic()
+    describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: decode and match")
     rows.persist()
     try:
         rows.count()  # also if the sinks have it already: Spark wants every batch to be computed
         tables = Tables(rows)
         query = query_id(plan.state / CHECKPOINT)
         for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
+            describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: {sink_name(settings)}")
             try:
                 sink.write(tables.named(settings.table), Batch(f"{query}:{settings.table}", number))
             except Exception as error:
                 error.add_note(f"in {sink_name(settings)}, batch {number}")
                 raise
+        describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: report")
         reporter.batch(number, tables, time.monotonic() - started)
     finally:
+        describe(rows.sparkSession, None)
         rows.unpersist()
 
 

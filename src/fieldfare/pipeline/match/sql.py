@@ -38,6 +38,7 @@ from pyspark.sql.udtf import AnalyzeArgument, AnalyzeResult
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription, SubscriptionError
 from fieldfare.pipeline.match.operator import ADDED, matches
+from fieldfare.pipeline.workers import check_workers
 
 NAME: Final = "fieldfare_match"
 _AT_ONCE: Final = 2048
@@ -46,6 +47,7 @@ _NEEDED: Final = frozenset({"id", "filter"})
 
 def register(spark: SparkSession) -> None:
     """Make the table function known to a session."""
+    check_workers(spark)
     spark.udtf.register(NAME, udtf(_Match))  # type: ignore[arg-type]  # its return type is what `analyze` says
 
 

@@ -16,6 +16,7 @@ from fieldfare.filters.dialects import Dialect
 from fieldfare.matching.index import Index
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription, SubscriptionError
+from fieldfare.pipeline.workers import check_workers
 
 _WHOLE = ("byte", "short", "integer", "long")
 
@@ -37,6 +38,7 @@ def publish_subscriptions(subscriptions: DataFrame, path: str | Path, *, dialect
 
 def placed(spark: SparkSession, subscriptions: DataFrame | str | Path) -> Place:
     """Return the place of the subscriptions' catalogue, made for this Spark session and sent to a cluster if needed."""
+    check_workers(spark)
     if not isinstance(subscriptions, DataFrame):
         if catalogue.is_catalogue(subscriptions):
             return Place(str(Path(subscriptions).absolute()))

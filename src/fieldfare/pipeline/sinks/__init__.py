@@ -24,6 +24,7 @@ KINDS: Final[Mapping[str, str]] = {
     "subscribers": "fieldfare.pipeline.sinks.folders:make",
     "node": "fieldfare.pipeline.sinks.node:make",
     "webhooks": "fieldfare.pipeline.sinks.webhooks:make",
+    "kafka": "fieldfare.pipeline.sinks.kafka:make",
 }
 """the function that makes a sink of each kind; the module, which needs Spark, is imported at the first use"""
 
@@ -35,7 +36,7 @@ def check_kind(kind: str) -> None:
     Traceback (most recent call last):
         ...
     fieldfare.pipeline.options.OptionError: there is no sink of the kind 'lak'; did you mean 'lake'? (choices: lake,
-    parquet, subscribers, node, webhooks, or your own as package.module:make)
+    parquet, subscribers, node, webhooks, kafka, or your own as package.module:make)
     """
     if kind not in KINDS and ":" not in kind:
         kinds = ", ".join(KINDS)

@@ -15,11 +15,13 @@ from fieldfare.pipeline.sinks.formats.webhooks import WebhooksFormat
 from fieldfare.pipeline.sources.log import LogSource
 from fieldfare.pipeline.sources.mqtt import MqttSource
 from fieldfare.pipeline.sources.node import NodeSource
+from fieldfare.pipeline.workers import check_workers
 
 SOURCES: Final[tuple[type[DataSource], ...]] = (LogSource, NodeSource, MqttSource, WebhooksFormat)
 
 
 def register(spark: SparkSession) -> None:
     """Register all formats at a Spark session, as for `spark.read.format("fieldfare_log")`."""
+    check_workers(spark)
     for source in SOURCES:
         spark.dataSource.register(source)

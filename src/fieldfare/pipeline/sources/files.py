@@ -21,8 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StringType, StructType
 
+from fieldfare.pipeline.sources.kafka import missing_jar
 from fieldfare.pipeline.table.csv import Row, read_csv
 from fieldfare.pipeline.table.schema import declared
+from fieldfare.pipeline.workers import check_workers
 
 
 class FileFormat(StrEnum):
@@ -71,6 +73,7 @@ def read_files(
         max_files: the largest number of files in a micro-batch of the stream.
         fields: declared fields. A cell of CSV in a string field stays a string: 12 is "12" then.
     """
+    check_workers(spark)
     place = str(path)
     kind = _format(spark, place, format)
     read = _reader(spark, kind, place, stream=stream, max_files=max_files)
@@ -124,11 +127,8 @@ def _reader(spark: SparkSession, kind: FileFormat, path: str, *, stream: bool, m
         return spark.readStream.format(source).schema(batch.schema).options(**options).load(path)
     except AnalysisException as error:
         if error.getCondition() == "AVRO_DATA_SOURCE_NOT_ENABLED":
-            package = f"org.apache.spark:spark-avro_2.13:{spark.version}"
-            raise FilesError(
-                f"Avro needs a jar that Spark does not bring: set spark.jars.packages to {package} when the session"
-                " starts, or spark.jars to the jar of that name"
-            ) from None
+            advice = missing_jar("avro", spark.version)
+            raise FilesError(f"Avro needs a jar that Spark does not bring: {advice}") from None
         raise FilesError(f"{path} cannot be read as {kind}: {error.getMessage()}") from None
 
 

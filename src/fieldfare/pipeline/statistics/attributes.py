@@ -36,6 +36,7 @@ from fieldfare.filters.statistics import Sample
 from fieldfare.filters.valueset import ValueSet
 from fieldfare.pipeline.lake.history import events_of, field_types, has_intervals, listed, table_matches
 from fieldfare.pipeline.statistics.sketches import Count, Tally, Value, count
+from fieldfare.pipeline.workers import check_workers
 
 _MERGERS: Final = 4
 """tasks that unite the counts of the partitions"""
@@ -168,6 +169,7 @@ def attribute_statistics(
 
 def counted(events: DataFrame, subscriptions: DataFrame | str | Path | None = None, *, seed: int = 1) -> Count:
     """Return the count that statistics are made of; counts of several tables are united with `|`."""
+    check_workers(events.sparkSession)
     wanted = F.lit(None).cast("array<string>")
     if subscriptions is not None:
         wanted = table_matches(events, subscriptions).getField("matches").getField("subscription")

@@ -45,6 +45,7 @@ from fieldfare.events.limits import DEFAULT_LIMITS, Limits
 from fieldfare.pipeline.table.event_columns import Unknown
 from fieldfare.pipeline.table.json_columns import Decoder
 from fieldfare.pipeline.table.schema import ATTRIBUTES, TableError, declared
+from fieldfare.pipeline.workers import check_workers
 
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 PROBLEM: Final = "problem"
@@ -118,6 +119,7 @@ def normalise(
         unknown: undeclared fields are kept as JSON in `rest`, or send the event to the quarantine, or are dropped.
         limits: the limits of an event.
     """
+    check_workers(raw.sparkSession)
     if wrong := set(require) - set(ATTRIBUTES):
         raise TableError(f"{', '.join(sorted(wrong))} cannot be required, but {', '.join(ATTRIBUTES)} can")
     if "fields" in raw.columns:
