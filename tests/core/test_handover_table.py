@@ -123,8 +123,9 @@ def frozen() -> Node:
     return node.step()
 
 
-def replica(*, secure: bool = False, owner: str = "") -> Node:
-    return Node(secure=secure).receive(h.SessionDescription("s", "r", "i", owner, {"one": "x = 1"}, replica=True))
+def replica(*, secure: bool = False, owner: str = "", complete: bool = True) -> Node:
+    description = h.SessionDescription("s", "r", "i", owner, {"one": "x = 1"}, replica=True)
+    return Node(secure=secure).receive(description, *[h.ReplicaProgress("s", "r", 0, 0, 0, 0, [], True)] * complete)
 
 
 def replica_requested(*, third: bool = False) -> Node:
@@ -141,7 +142,12 @@ NODES: Mapping[HandoverState, list[Callable[[], Node]]] = {
     S.DEPARTING: [departing],
     S.READY: [ready],
     S.FROZEN: [frozen],
-    S.REPLICA: [replica, lambda: replica(owner="ana"), lambda: replica(owner="ana", secure=True)],
+    S.REPLICA: [
+        replica,
+        lambda: replica(owner="ana"),
+        lambda: replica(owner="ana", secure=True),
+        lambda: replica(complete=False),
+    ],
     S.REPLICA_REQUESTED: [replica_requested, lambda: replica_requested(third=True)],
 }
 

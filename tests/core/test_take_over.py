@@ -14,7 +14,7 @@ from fieldfare.core.replica_state import ReplicaPart
 from fieldfare.core.state import Publication, Session
 from fieldfare.core.step import Step
 from fieldfare.core.stored_deliveries import stored_deliveries
-from fieldfare.core.take_over import NUMBER_GAP
+from fieldfare.core.take_over import GRACE, NUMBER_GAP
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.protocol import messages as m
@@ -246,3 +246,26 @@ def test_a_holder_keeps_what_waits_at_the_node_under_a_former_filter() -> None:
     line.settle()
     line.dead.add("b0")
     assert line.arrive("b1") == [1, 2]
+
+
+@pytest.mark.parametrize("forever", [False, True])
+@pytest.mark.parametrize("at", ["b0", "b1"])
+def test_an_incomplete_replica_waits_for_the_node_of_the_session(at: str, forever: bool) -> None:
+    """The node was killed between the arrival of a session and the word to the holder: what waited there was lost."""
+    line = Line()
+    assert line.arrive("b2") == [1, 2]
+    line.run("b2", lambda core, _: core.replicas.renew("s"))  # as after an arrival
+    line.deliver("b2", "b1", "b2")  # the holder is ready, and has nothing yet
+    line.dead.add("b2")
+    line.claim(at)
+    for _ in range(2):
+        line.take_over(at, "b1")
+        line.deliver("b0", "b1", "b0", "b1", "b0")
+    assert line.cores["b1"].replicas.held["s"].former is not None
+    assert line.cores[at].handovers.status("s") == "coming"
+    if forever:
+        line.cores["b1"].replicas.held["s"].wanted = -GRACE
+        assert line.arrive(at) == []
+    else:
+        line.dead.clear()
+        assert line.arrive(at) == [1, 2]

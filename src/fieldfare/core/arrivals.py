@@ -16,6 +16,7 @@ from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput
 from fieldfare.core.state import RequestRefused, Session, pending_event
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
+from fieldfare.core.take_over import may_take_over
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -84,17 +85,18 @@ class Arrivals(Mapping[str, Arrival]):
         A session that the source has described is not given up before the description of the holder is here: a slow
         source may have given away the session already, and nobody else may have a replica any more.
         """
-        arrival, here = self[name], self._core.broker.name
+        arrival, replicas = self[name], self._core.replicas
+        if holder == self._core.broker.name:
+            if name in replicas.held and may_take_over(name, replicas.held[name], now):
+                replicas.take_over(name)
+                self._arrived(name, now)
+            return
         if arrival.session is not None:
             arrival.holder = holder
         else:
             arrival.source = holder
             self._store(name)
-        if holder != here:
-            self._send(holder, h.SessionRequest(name, arrival.ticket, arrival.owner, take_over=True))
-        elif name in self._core.replicas.held:
-            self._core.replicas.take_over(name)
-            self._arrived(name, now)
+        self._send(holder, h.SessionRequest(name, arrival.ticket, arrival.owner, take_over=True))
 
     def cancel(self, name: str) -> None:
         """Cancel a request after the client has gone. A session already described by the source comes all the same."""

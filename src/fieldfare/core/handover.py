@@ -25,6 +25,7 @@ from fieldfare.core.handover_table import IGNORED, HandoverInput, HandoverState
 from fieldfare.core.passes import Pass, with_first
 from fieldfare.core.session_names import check_session
 from fieldfare.core.state import INTERNAL, RequestRefused, Session
+from fieldfare.core.take_over import may_take_over
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, StoredRows
@@ -229,7 +230,8 @@ class Handovers:
         match message:
             case h.SessionRequest(ticket=ticket, owner=owner, take_over=take_over):
                 mine = self.states.of(name) is HandoverState.REPLICA
-                if take_over and mine and not (self._secure and replicas.held[name].owner != owner):
+                mine = mine and not (self._secure and replicas.held[name].owner != owner)
+                if take_over and mine and may_take_over(name, replicas.held[name], now):
                     replicas.take_over(name)
                     self.departed.forget(name)
                 self.requested(name, ticket, other, owner)

@@ -65,7 +65,7 @@ class Arrival(msgspec.Struct):
     holder: str = ""
     """Replica holder that was asked, too, and from which the session comes if the source stays silent."""
     asked: int = 0
-    """How many nodes have referred to another node, in the present life of the log."""
+    """How many nodes have referred to another node, since the last maintenance."""
     after_arrival: list[tuple[Pending, EventId]] = []
     """Recovery only: events that the log names for the arrived session, although no row says that it had arrived."""
 

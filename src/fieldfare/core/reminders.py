@@ -42,6 +42,8 @@ class Reminders:
     def maintain(self) -> None:
         """Remind the other node of each handover that the maintenance before has seen, too."""
         states = self._core.handovers.states
+        for arrival in states.arrivals.values():
+            arrival.asked = 0
         moving = [(name, one.ticket) for name, one in states.arrivals.items()]
         moving += [(name, one.ticket) for name, one in states.departures.items()]
         self._seen = {handover: self._seen.get(handover, 0) + 1 for handover in moving}

@@ -55,8 +55,11 @@ class Replica(msgspec.Struct):
     moves: int = 0
     last_events: dict[tuple[str, str], int] = {}
     """By publisher and identity: the last event that the client has acknowledged."""
-    former: int = 0
-    """Number of the last delivery here by former filters."""
+    former: int | None = None
+    """Number of the last delivery here by former filters, until the session's node has sent all that waits there; None:
+    the replica is complete."""
+    wanted: float | None = None
+    """Time at which somebody first wanted to take over, though the replica is not complete."""
     carried: dict[int, tuple[Pending, EventId]] = {}
     """Deliveries that the session's node has sent, by their numbers there."""
     event_ids: dict[int, EventId] = {}

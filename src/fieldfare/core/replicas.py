@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("fieldfare.node")
 
 FORMER: Final = "former"
-"""Kind of the rows with the last delivery of a replica by former filters."""
+"""Kind of the rows with the last delivery of an incomplete replica by former filters."""
+SINCE: Final = 3
+"""First version of nodes that say when a replica is complete."""
 
 
 class Replicas:
@@ -244,9 +246,10 @@ class Replicas:
             self.held[name] = replica
             core.sessions[name] = Session(replica.identity, True, False, now, owner=replica.owner, handover_mark=mark)
         replica.ticket, replica.node, replica.moves = description.ticket, node, max(replica.moves, description.moves)
-        replica.former = core.sessions[name].count
+        if core.version_of(node) >= SINCE:
+            replica.former = core.sessions[name].count
+            core.buffer.store(Row(FORMER, (name,), replica.former))
         self._store_replica(name)
-        core.buffer.store(Row(FORMER, (name,), replica.former))
         core.sessions.store(name)
         core.devices.set_names(name, description.devices, now)
         before, promised = core.broker.clients.get(name).subscriptions, core.broker.clients.get(name).advertisements
@@ -276,9 +279,11 @@ class Replicas:
         self._store_replica(name)
         self._core.sessions[name].last_seen = now
         self._trim(name, replica)
-        if progress.complete:
-            self._core.deliveries.forget(name, self._core.sessions[name], replica.former)
-            replica.event_ids = {n: event for n, event in replica.event_ids.items() if n > replica.former}
+        if progress.complete and replica.former is not None:
+            former, replica.former, replica.wanted = replica.former, None, None
+            self._core.buffer.store(Row(FORMER, (name,)))
+            self._core.deliveries.forget(name, self._core.sessions[name], former)
+            replica.event_ids = {n: event for n, event in replica.event_ids.items() if n > former}
 
     def _trim(self, name: str, replica: Replica) -> None:
         replica.carried = {number: item for number, item in replica.carried.items() if number > replica.acknowledged}
@@ -362,7 +367,7 @@ class Replicas:
             sequence, count, acknowledged, moves = counts
             last_events = {(publisher, by): number for publisher, by, number in last}
             about = ticket, node, identity, owner, mark
-            former = int(stored.get(FORMER, {}).get((name,), 0))
+            former = stored.get(FORMER, {}).get((name,))
             self.held[str(name)] = Replica(*about, sequence, count, acknowledged, moves, last_events, former)
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:

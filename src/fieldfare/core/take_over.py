@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from fieldfare.core.replica_state import Replica
@@ -12,6 +13,24 @@ if TYPE_CHECKING:
 
 NUMBER_GAP: Final = 1_000_000
 """Numbers that a take-over skips: the session's node may have used some that the holder does not know."""
+GRACE: Final = 60.0
+"""Seconds after which an incomplete replica may become the session."""
+
+logger = logging.getLogger("fieldfare.node")
+
+
+def may_take_over(name: str, replica: Replica, now: float) -> bool:
+    """Tell whether a replica may become the session: a complete one at once, another one only after `GRACE`.
+
+    The session's node may be back soon, and has deliveries that are not here.
+    """
+    if replica.former is None:
+        return True
+    replica.wanted = now if replica.wanted is None else replica.wanted
+    if now - replica.wanted < GRACE:
+        return False
+    logger.error("the session %s goes on here without %s, which has not sent all that waited", name, replica.node)
+    return True
 
 
 def become_session(core: Core, name: str, replica: Replica) -> None:
