@@ -131,7 +131,8 @@ def question(
     for column in keep or ():
         _check_column(events, column)
     kept = events.columns if keep is None else [*keep]
-    plan, opened = _planned(events, subscriptions, json, mode, kept, _NEW[form])
+    _check_new(kept, _NEW[form])
+    plan, opened = _planned(events, subscriptions, json, mode)
     if mode != "point" and json is None:
         columns = _closed(events, _named(events, columns))
     return Question(events, plan, opened, columns, form, None if keep is None else kept)
@@ -150,31 +151,31 @@ def matches_of(
 
     `rest` is a column of undeclared fields, as JSON, in an event table.
     """
-    plan, opened = _planned(events, subscriptions, json, mode, events.columns, ADDED)
+    _check_new(events.columns, ADDED)
+    plan, opened = _planned(events, subscriptions, json, mode)
     return _column(events, plan, opened, columns, rest)
 
 
 def numbered(
     events: DataFrame, subscriptions: str | Path, *, columns: Columns, rest: str | None = None, mode: Mode = "point"
 ) -> tuple[DataFrame, MatchPlan, DataType]:
-    """Add the column `MATCHES` with numbers of subscriptions; return also the plan and the type of ids, to name them."""
-    plan, opened = _planned(events, subscriptions, None, mode, events.columns, ADDED)
+    """Add the column `MATCHES` with numbers of subscriptions; return also the plan and the type of ids."""
+    _check_new(events.columns, ADDED)
+    plan, opened = _planned(events, subscriptions, None, mode)
     found = _column(events, plan, opened, columns, rest, returned="numbers")
     return events.withColumn(MATCHES, found), plan, id_type(opened)
 
 
-def _planned(
-    events: DataFrame,
-    subscriptions: DataFrame | str | Path,
-    json: str | None,
-    mode: Mode,
-    kept: Sequence[str],
-    new: Sequence[str],
-) -> tuple[MatchPlan, Opened]:
-    """Return the plan for workers, and the subscriptions as of now."""
+def _check_new(kept: Sequence[str], new: Sequence[str]) -> None:
     taken = [name for name in kept if name.lower() in {*new, MATCHES}]  # Spark does not mind the case
     if taken:
         raise ValueError(f"the events have a column {taken[0]!r} already, which match() adds: rename it before")
+
+
+def _planned(
+    events: DataFrame, subscriptions: DataFrame | str | Path, json: str | None, mode: Mode
+) -> tuple[MatchPlan, Opened]:
+    """Return the plan for workers, and the subscriptions as of now."""
     if mode not in READINGS:
         raise ValueError(f"mode must be one of {', '.join(map(repr, READINGS))}, not {mode!r}")
     place = placed(events.sparkSession, subscriptions)

@@ -78,7 +78,7 @@ def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Itera
         part = batch.slice(start, step)
         rest = more.slice(start, step) if more is not None else None
         found = opened.index.match_batch(part, reading)
-        event, number = found["event"].to_numpy(), found["id"].to_numpy()
+        event, number = found["event"].to_numpy(), _whole(found["id"])
         if rest is not None and (chosen := undecided(part, rest, opened.about.fields)):
             rows = pa.array(chosen)
             whole = together(part.take(rows), rest.take(rows).to_pylist())
@@ -92,6 +92,11 @@ def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Itera
         start, step = start + step, _next(step, len(number), opened.about.count)
 
 
+def _whole(numbers: Any) -> Ints:
+    found: Ints = numbers.to_numpy().astype(np.int64, copy=False)  # without subscriptions, ids have no type
+    return found
+
+
 def _in_texts(opened: Opened, texts: Any, column: str, reading: Reading) -> Iterator[Pairs]:
     """Yield the matches of events that are texts; a null is an event without fields."""
     start, step = 0, _FEWEST
@@ -103,7 +108,7 @@ def _in_texts(opened: Opened, texts: Any, column: str, reading: Reading) -> Iter
             raise _refusal(texts, column) from None
         if not all(map(str.strip, part)):  # an empty line among lines, and no event here
             raise _refusal(texts, column)
-        number = found["id"].to_numpy()
+        number = _whole(found["id"])
         start, step = start + step, _next(step, len(number), opened.about.count)
         yield Pairs(np.bincount(found["event"].to_numpy(), minlength=len(part)), number)
 
