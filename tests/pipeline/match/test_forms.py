@@ -74,8 +74,14 @@ def naive(opened: Opened, filters: list[str], events: list[dict[str, Any]]) -> l
     known = [(id, parse(text)) for id, text in zip(opened.ids.to_pylist(), filters, strict=True)]
     return [
         [id for id, filter in known if filter.matches(Event(event))]
-        for event in ({name: value for name, value in one.items() if value is not None} for one in events)
+        for event in ({name: _value(value) for name, value in one.items() if value is not None} for one in events)
     ]
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: one for name, one in value.items() if one is not None}
+    return float(value) if isinstance(value, Decimal) else value  # as the literal in a filter is read
 
 
 def found_in(opened: Opened, events: Any) -> Iterator[Found]:
