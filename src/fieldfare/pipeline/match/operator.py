@@ -304,7 +304,7 @@ def _joined(events: DataFrame, opened: Opened) -> DataFrame:
     numbers = pa.array(np.arange(len(opened.ids)), pa.int32())
     known = pa.table({MATCHES: numbers, "subscription": opened.ids, "owner": opened.owners})
     table = F.broadcast(events.sparkSession.createDataFrame(known))
-    version = F.lit(opened.about.version).alias("snapshot")
+    version = F.lit(opened.about.version).cast("bigint").alias("snapshot")
     return numbered.join(table, MATCHES).select(*kept, "subscription", "owner", version)
 
 

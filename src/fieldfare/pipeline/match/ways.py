@@ -172,7 +172,7 @@ def _of_files(events: DataFrame, plan: MatchPlan, layout: Layout, scan: Scan, ke
                     yield from layout.found(plan, part, opened)
 
     files = len({piece.path for task in scan.tasks for piece in task})
-    why = f"the events are {files:,} Parquet files, read as they are, in {len(scan.tasks):,} tasks"
+    why = f"the events are {files:,} Parquet files, read as they are; tasks: {len(scan.tasks):,}"
     return Source(frame, read, Way("descriptors", why), kept)
 
 
