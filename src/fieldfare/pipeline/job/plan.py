@@ -117,8 +117,8 @@ def planned(
     if pipeline.match is None or subscriptions is None:
         return read, None
     columns = field_columns(read)
-    matched, *names = numbered(read, subscriptions, columns=columns, rest="rest", mode=pipeline.match.mode)
-    return matched, Names(*names)
+    matched, plan, id = numbered(read, subscriptions, columns=columns, rest="rest", mode=pipeline.match.mode)
+    return matched, Names(plan, id)
 
 
 def _told_apart(records: DataFrame, how: Normalise) -> DataFrame:

@@ -184,7 +184,7 @@ def _coded(values: Any, numbers: Ints) -> Any:
     used[numbers] = True
     if not used.all():
         values = values.filter(pa.array(used))
-        numbers = (np.cumsum(used, dtype=np.int32) - 1)[numbers]
+        numbers = (np.cumsum(used) - 1)[numbers]
     return _repeated(_encoded(values), pa.array(numbers, pa.int32()))
 
 
