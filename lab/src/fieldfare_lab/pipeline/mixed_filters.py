@@ -17,7 +17,7 @@ Operands = dict[str, Any]
 
 
 class Form(NamedTuple):
-    """A form of filters."""
+    """Filters that differ only in their operands, in two languages."""
 
     text: str
     sql: str

@@ -91,7 +91,7 @@ class Layout(NamedTuple):
     """of the event as a text, instead of fields"""
 
     def found(self, plan: MatchPlan, batch: Any, opened: Opened) -> Iterator[Found]:
-        """Match a batch."""
+        """Match a batch of these columns, and yield the columns of the result beside the matches."""
         kept = _picked(batch, self.kept)
         given = batch.column(self.text) if self.text is not None else _struct(_picked(batch, self.fields))
         return found(opened, kept, matched(opened, given, mode=plan.mode, json=plan.json))
