@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic
 
@@ -18,12 +19,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fieldfare.events.encoded import EncodedEvent
 from fieldfare.events.event import Event, fields_of
 from fieldfare.filters.constraint import Mode
 from fieldfare.filters.diagnosis import BranchReport, diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.ids import GONE, IdTable, arrow_ids
 from fieldfare.matching.match.batch_rows import MANY, batch_of, fields_by_row
+from fieldfare.matching.match.encoded_reader import EncodedReader
 from fieldfare.matching.match.json_reader import JsonReader
 from fieldfare.matching.match.lookup import CHUNK, Pairs, Reader
 from fieldfare.matching.matcher import Id, Matcher, as_filter
@@ -61,6 +64,7 @@ class Index(Matcher[Id], Generic[Id]):
         self._store = store
         self._reader = Reader(store)
         self._json = JsonReader(store), JsonReader(store, cloudevents=True)
+        self._encoded = EncodedReader(store)
         self._ids: IdTable[Id] = IdTable(store.lock, stored)
         self._checks: Counter[int] = Counter()
         self._changes = 0
@@ -150,7 +154,14 @@ class Index(Matcher[Id], Generic[Id]):
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
         """Return the ids of all filters that the event matches, each once."""
-        return self._match(fields_of(event), mode)
+        if type(event) is not EncodedEvent:
+            return self._match(fields_of(event), mode)
+        decoder = self._encoded.decoder()
+        while True:
+            found = self._match(self._encoded.fields(event, decoder), mode)
+            used, decoder = decoder, self._encoded.decoder()
+            if used is decoder:  # else filters look at other fields by now, and a filter may have replaced another
+                return found
 
     def _match(self, fields: Mapping[str, object], mode: Mode) -> list[Id]:
         changes, few = self._changes, self._store.few
@@ -260,7 +271,8 @@ class Index(Matcher[Id], Generic[Id]):
             return super().match_many(events, mode)
         while True:
             version = self._store.looked_at.version()
-            batch, odd = batch_of(events, self._store.looked_at.paths())
+            read = partial(self._encoded.fields, decoder=self._encoded.decoder())
+            batch, odd = batch_of(events, self._store.looked_at.paths(), read)
             found = self._by_row(batch, mode) if len(odd) < len(events) else [[] for _ in events]
             for row in odd:
                 found[row] = self.match(events[row], mode)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fieldfare.events import cloudevents, json
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
-from fieldfare.matching.match.json_decoder import Decoders, decoders_of
+from fieldfare.matching.match.field_decoders import Decoders, decoders_of
 from fieldfare.matching.match.json_layout import ADDRESS, BLANK, DOUBTFUL, PLAIN, RESULTS, WIDE, working_memory
 from fieldfare.matching.store.store import Store
 
