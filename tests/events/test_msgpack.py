@@ -64,9 +64,13 @@ nested_events = st.dictionaries(
     st.sampled_from(["a", "b", "a.b", "", "time", "$valid"]),
     st.recursive(
         st.sampled_from([1, 2**63, -(2**63), 0.5, "x", b"x", None, True, datetime(2026, 11, 15, tzinfo=UTC)])
-        | st.builds(Ext, st.sampled_from([-1, 5, 73]), st.sampled_from([b"", b"abcd", b"\0" * 8, b"\xff" * 8, b"\xff" * 12])),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["a", "b", "b.c", "$time", 1, b"k"]), inner, max_size=3),
+        | st.builds(
+            Ext, st.sampled_from([-1, 5, 73]), st.sampled_from([b"", b"abcd", b"\0" * 8, b"\xff" * 8, b"\xff" * 12])
+        ),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["a", "b", "b.c", "$time", 1, b"k"]), inner, max_size=3)
+        ),
         max_leaves=8,
     ),
     max_size=4,
@@ -160,9 +164,11 @@ def test_fields_of_an_encoded_event_are_made_when_asked_for(event: Event) -> Non
     data = msgpack.encode(Event({"nested": {**event.tree}}))
     again = msgpack.decode(data)
     assert msgpack.encode(again) is data
-    for one in (again, pickle.loads(pickle.dumps(msgpack.decode(data)))):  # noqa: S301
+    for one in (again, pickle.loads(pickle.dumps(msgpack.decode(data)))):
         assert same(one, Event({"nested": {**event.tree}}))
-        assert dict(one.fields) == dict(one) and len(one) == len(one.fields) and one.valid is None
+        assert dict(one.fields) == dict(one)
+        assert len(one) == len(one.fields)
+        assert one.valid is None
     assert not hasattr(again, "nothing")
 
 

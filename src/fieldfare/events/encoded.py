@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -134,22 +134,23 @@ _SPACE_AFTER_NAME: Final = re.compile(rb'"[ \t\r\n]+:')
 _DOUBTFUL: Final = 1 << 60
 """a number of names that every limit forbids"""
 _FLAT: Final = frozenset({str, int, float, bool, type(None)})
+_Reader: TypeAlias = tuple[Callable[[bytes], Any], frozenset[type]]
 _LEVELS: Final = 10
 """levels of nesting that are checked here, fewer than the limit of events"""
 
 
-def _readers(make: Callable[[Any], Any], other: Any = None) -> tuple[tuple[Callable[[bytes], Any], frozenset[type]], ...]:
+def _readers(make: Callable[[Any], Any], other: Any = None) -> tuple[_Reader, ...]:
     """Return decoders of objects, each with the kinds of values in which there may be objects or `other` values.
 
     The first refuses both in lists, so that nobody needs to look for them in long lists of numbers.
     """
-    flat: Any = list[_Scalar]
-    shallow: Any = _Scalar | other
-    deep: Any = _Scalar | other
+    flat: Any = list[_SCALAR]
+    shallow: Any = _SCALAR | other
+    deep: Any = _SCALAR | other
     for _ in range(_LEVELS):
-        shallow = _Scalar | other | Annotated[flat, _LENGTH] | dict[str, shallow]
-        flat = list[_Scalar | Annotated[flat, _LENGTH]]
-        deep = _Scalar | other | Annotated[list[deep], _LENGTH] | dict[str, deep]
+        shallow = _SCALAR | other | Annotated[flat, _LENGTH] | dict[str, shallow]
+        flat = list[_SCALAR | Annotated[flat, _LENGTH]]
+        deep = _SCALAR | other | Annotated[list[deep], _LENGTH] | dict[str, deep]
     return (
         (make(dict[str, shallow]).decode, frozenset({dict})),
         (make(dict[str, deep]).decode, frozenset({dict, list})),
@@ -157,6 +158,6 @@ def _readers(make: Callable[[Any], Any], other: Any = None) -> tuple[tuple[Calla
 
 
 _LENGTH: Final = Meta(max_length=DEFAULT_LIMITS.fields)
-_Scalar: Final = str | float | bool | None | Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)]
+_SCALAR: Final[Any] = str | float | bool | None | Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)]
 _JSON_READERS: Final = _readers(msgspec.json.Decoder)
 _MSGPACK_READERS: Final = _readers(msgspec.msgpack.Decoder, Ext)

@@ -36,7 +36,9 @@ class EncodedReader:
         paths = self._store.looked_at.paths()
         if paths is None or any(map(UNWRITABLE.search, paths)):
             return None
-        return WideDecoder(paths, form=MSGPACK) if len(paths) > MOST_PATHS else Decoder(paths, dotted=False, form=MSGPACK)
+        if len(paths) > MOST_PATHS:
+            return WideDecoder(paths, form=MSGPACK)
+        return Decoder(paths, dotted=False, form=MSGPACK)
 
     @staticmethod
     def fields(event: Mapping[str, object], decoder: FieldDecoder) -> Mapping[str, object]:

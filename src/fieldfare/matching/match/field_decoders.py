@@ -23,7 +23,7 @@ from fieldfare.matching.match.value_columns import column_of
 
 TIMES: Final = ("time",)
 """the fields in which a string may be a timestamp, as in `fieldfare.events.json`"""
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_SCALARS: Final[frozenset[type]] = frozenset({str, int, float, bool, type(None)})
 MOST_PATHS: Final = 64
 """paths from which a struct takes longer than whole objects: each path costs something even if a text lacks it"""
 _MOST_CUTS: Final = 6
@@ -50,7 +50,7 @@ JSON: Final = Form(
     _SCALARS,
     TIMES,
 )
-MSGPACK: Final = Form(msgspec.msgpack.Decoder, lambda tree: Event(tree), _SCALARS | {datetime, bytes})
+MSGPACK: Final = Form(msgspec.msgpack.Decoder, Event, _SCALARS | {datetime, bytes})
 
 
 def decoders_of(paths: Collection[str], *, dotted: bool) -> Decoders:
