@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import pickle
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.msgpack import Ext
 from tests.events.json_texts import damaged, objects
-from tests.events.strategies import events, same
+from tests.events.strategies import events, floats, same, texts, times
 
 from fieldfare.events import DEFAULT_LIMITS, Event, EventError, Interval, Limits, encoded, json, msgpack
 from fieldfare.events.encoded import EncodedEvent
@@ -170,6 +171,20 @@ def test_fields_of_an_encoded_event_are_made_when_asked_for(event: Event) -> Non
         assert len(one) == len(one.fields)
         assert one.valid is None
     assert not hasattr(again, "nothing")
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a", "b", "time"]), texts | times | floats | st.lists(floats | times), max_size=3),
+    st.lists(floats | times | texts, max_size=3),
+)
+@example({"time": datetime(2026, 11, 15, tzinfo=UTC)}, [math.nan])
+@example({"time": "2026-11-15T09:30:00Z"}, [])
+@example({"a": math.inf}, [datetime(2026, 11, 15, tzinfo=UTC)])
+def test_an_encoded_event_is_written_as_json_like_its_fields(tree: dict[str, object], items: list[object]) -> None:
+    event = Event({**tree, "nested": {"items": items}})
+    again = msgpack.decode(msgpack.encode(event))
+    assert type(again) is EncodedEvent
+    assert json.encode(again) == json.encode(event)
 
 
 def test_an_event_is_encoded_still_if_there_is_nothing_to_doubt() -> None:

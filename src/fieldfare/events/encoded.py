@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
@@ -18,7 +19,7 @@ from msgspec.msgpack import Ext
 from fieldfare.events.event import Event, checked_event, flat_fields, frozen_tree, unread_event
 from fieldfare.events.limits import DEFAULT_LIMITS
 from fieldfare.events.tags import as_timestamp
-from fieldfare.events.values import INT64_MAX, INT64_MIN
+from fieldfare.events.values import INT64_MAX, INT64_MIN, format_timestamp
 
 
 class EncodedEvent(Event):
@@ -77,6 +78,20 @@ def of_json(text: bytes) -> Event | None:
     return None
 
 
+def to_json(event: EncodedEvent) -> bytes | None:
+    """Return an event as a JSON object; None if a value may need a tag."""
+    data = event.encoded
+    tree = _decode(data)
+    time = tree.get("time")
+    if len(_UNLIKE_JSON.findall(data)) > (type(time) is datetime):
+        return None
+    if type(time) is datetime:
+        tree["time"] = format_timestamp(time)
+    elif type(time) is str and as_timestamp(time) is not None:
+        return None
+    return _write_json(tree)
+
+
 def _event(tree: dict[str, Any], data: bytes) -> Event:
     """Return an event whose bytes are checked. One without nesting is its own fields."""
     if _FLAT.issuperset(map(type, tree.values())):
@@ -130,6 +145,9 @@ def _is_timestamp(ext: Ext) -> bool:
 
 _decode: Final[Callable[[bytes], Any]] = msgspec.msgpack.Decoder().decode
 _write: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode
+_write_json: Final[Callable[[object], bytes]] = msgspec.json.Encoder().encode
+_UNLIKE_JSON: Final = re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]|[\xd6\xd7]\xff|\xc7\x0c\xff")
+"""bytes that may be a number without a value, or a timestamp"""
 _SPACE_AFTER_NAME: Final = re.compile(rb'"[ \t\r\n]+:')
 _DOUBTFUL: Final = 1 << 60
 """a number of names that every limit forbids"""
