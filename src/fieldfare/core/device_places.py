@@ -54,7 +54,7 @@ class DevicePlaces(SessionWatcher):
     """The devices of all sessions of a node, and of the replicas there."""
 
     def __init__(self, base: Base, sessions: SessionTable) -> None:
-        """Begin without devices."""
+        """Begin without devices, for the sessions of a broker."""
         self._buffer = base.buffer
         self._sessions = sessions
         self._all: dict[str, dict[str, Device]] = {}
@@ -74,7 +74,7 @@ class DevicePlaces(SessionWatcher):
         self.note(name, device)
 
     def remove(self, name: str, device: str) -> None:
-        """Forget a device."""
+        """Forget a device and its place; a session without devices is like any other."""
         del self._all[name][device]
         self.note(name, device)
         if not self._all[name]:
