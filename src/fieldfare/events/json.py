@@ -47,8 +47,8 @@ def encode(event: Event) -> bytes:
     >>> encode(Event({"price": 1.5, "digest": b"AB"}))
     b'{"price":1.5,"digest":{"$bytes":"QUI="}}'
     """
-    if type(event) is EncodedEvent and (text := encoded.to_json(event)) is not None:
-        return text
+    if type(event) is EncodedEvent and (quickly := encoded.to_json(event)) is not None:
+        return quickly
     tree = {name: tag(value) for name, value in event.tree.items()}
     refuse_reserved(tree)
     if (time := event.time) is not None:
