@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, Generic
 
@@ -156,12 +155,7 @@ class Index(Matcher[Id], Generic[Id]):
         """Return the ids of all filters that the event matches, each once."""
         if type(event) is not EncodedEvent:
             return self._match(fields_of(event), mode)
-        decoder = self._encoded.decoder()
-        while True:
-            found = self._match(self._encoded.fields(event, decoder), mode)
-            used, decoder = decoder, self._encoded.decoder()
-            if used is decoder:  # else filters look at other fields by now, and a filter may have replaced another
-                return found
+        return self._encoded.settled(event, lambda fields: self._match(fields, mode))
 
     def _match(self, fields: Mapping[str, object], mode: Mode) -> list[Id]:
         changes, few = self._changes, self._store.few
@@ -192,16 +186,7 @@ class Index(Matcher[Id], Generic[Id]):
         Answers and errors are those of `match(json.decode(text))`; see `fieldfare.events`. With `cloudevents`, a text
         with the key `specversion` is a CloudEvent.
         """
-        reader = self._json[cloudevents]
-        decoders = reader.latest or reader.decoders()
-        while True:
-            changes = self._changes
-            fields = reader.fields(text, decoders)
-            owners, plain = self._reader.look(fields)
-            numbers = owners if plain or not owners else self._numbers(owners, fields, mode)
-            used, decoders = decoders, reader.decoders()
-            if used is decoders:  # else filters look at other fields by now, and a filter may have replaced another
-                return self._named(numbers, changes) if numbers else []
+        return self._json[cloudevents].settled(text, lambda fields: self._match(fields, mode))
 
     def match_json_lines(
         self, lines: bytes | str | Iterable[bytes | str], mode: Mode = "overlaps", *, cloudevents: bool = False
@@ -271,8 +256,7 @@ class Index(Matcher[Id], Generic[Id]):
             return super().match_many(events, mode)
         while True:
             version = self._store.looked_at.version()
-            read = partial(self._encoded.fields, decoder=self._encoded.decoder())
-            batch, odd = batch_of(events, self._store.looked_at.paths(), read)
+            batch, odd = batch_of(events, self._store.looked_at.paths(), self._encoded.reader())
             found = self._by_row(batch, mode) if len(odd) < len(events) else [[] for _ in events]
             for row in odd:
                 found[row] = self.match(events[row], mode)

@@ -6,8 +6,9 @@ from all fields of the event.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, TypeAlias
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 from fieldfare.events.encoded import EncodedEvent
 from fieldfare.events.event import fields_of
@@ -15,6 +16,8 @@ from fieldfare.matching.match.field_decoders import MOST_PATHS, MSGPACK, UNWRITA
 from fieldfare.matching.store.store import Store
 
 FieldDecoder: TypeAlias = Decoder | WideDecoder | None
+Fields: TypeAlias = Mapping[str, object]
+Found = TypeVar("Found")
 _NEVER: Final = -1
 
 
@@ -40,12 +43,24 @@ class EncodedReader:
             return WideDecoder(paths, form=MSGPACK)
         return Decoder(paths, dotted=False, form=MSGPACK)
 
-    @staticmethod
-    def fields(event: Mapping[str, object], decoder: FieldDecoder) -> Mapping[str, object]:
-        """Return the fields of an event, at least those that the decoder is for."""
-        if decoder is None or type(event) is not EncodedEvent:
-            return fields_of(event)
-        try:
-            return decoder.fields(decoder.decode(event.encoded))
-        except ValueError:  # bytes or a timestamp where a path goes on
-            return event.fields
+    def reader(self) -> Callable[[Mapping[str, object]], Fields]:
+        """Return the function from events to fields, at least those that filters look at now."""
+        return partial(_fields, decoder=self.decoder())
+
+    def settled(self, event: EncodedEvent, match: Callable[[Fields], Found]) -> Found:
+        """Return what `match` finds for the fields of an event, once filters look at no others meanwhile."""
+        decoder = self.decoder()
+        while True:
+            found = match(_fields(event, decoder))
+            used, decoder = decoder, self.decoder()
+            if used is decoder:  # else a filter may have replaced another
+                return found
+
+
+def _fields(event: Mapping[str, object], decoder: FieldDecoder) -> Fields:
+    if decoder is None or type(event) is not EncodedEvent:
+        return fields_of(event)
+    try:
+        return decoder.fields(decoder.decode(event.encoded))
+    except ValueError:  # bytes or a timestamp where a path goes on
+        return event.fields

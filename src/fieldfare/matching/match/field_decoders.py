@@ -33,7 +33,7 @@ UNWRITABLE: Final = re.compile('[\\x00-\\x1f"\\\\]')
 
 
 class Form(NamedTuple):
-    """A form of events."""
+    """Everything in which decoders of JSON and of MessagePack differ."""
 
     decoder: Callable[[Any], Any]
     event: Callable[[dict[str, Any]], Event]
