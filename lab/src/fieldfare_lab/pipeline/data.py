@@ -19,7 +19,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fieldfare.matching import backend
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription
 from fieldfare_lab.bench import joins
@@ -92,7 +91,6 @@ class Data:
             pq.write_table(table.slice(start, rows), folder / f"{number}.parquet")
 
     def _publish(self, folder: Path) -> None:
-        backend.choose("numba" if backend.meaning("auto") != "numpy" else "numpy")  # else the snapshot has no index
         named = enumerate(self.made.parsed)
         catalogue.write_version(folder, (Subscription(n, filter, f"o{n % OWNERS}") for n, filter in named))
 
