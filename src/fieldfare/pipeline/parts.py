@@ -54,7 +54,7 @@ def written(folder: Path, batches: Iterable[Any]) -> Iterator[Any]:
             if batch.num_rows:
                 if writer is None:
                     folder.mkdir(parents=True, exist_ok=True)
-                    writer = pq.ParquetWriter(folder / name, batch.schema, compression="snappy", store_schema=False)
+                    writer = _writer(folder / name, batch.schema)
                 writer.write_table(pa.Table.from_batches([batch]), row_group_size=batch.num_rows)
                 rows += batch.num_rows
     finally:
@@ -63,6 +63,13 @@ def written(folder: Path, batches: Iterable[Any]) -> Iterator[Any]:
     if rows:
         _synced(folder / name)
         yield pa.record_batch({"path": [name], "rows": [rows], "bytes": [(folder / name).stat().st_size]})
+
+
+def _writer(path: Path, schema: Any) -> Any:
+    """Open a file. Texts that repeat have no statistics, which would cost more than all else, and cut off nothing."""
+    repeated = [pa.types.is_dictionary(one.type) and pa.types.is_string(one.type.value_type) for one in schema]
+    some = [name for name, text in zip(schema.names, repeated, strict=True) if not text]
+    return pq.ParquetWriter(path, schema, compression="snappy", store_schema=False, write_statistics=some)
 
 
 def staged(descriptors: DataFrame) -> list[Part]:

@@ -236,7 +236,7 @@ def _made(given: list[tuple[Subscription, Filter]]) -> Callable[[Any], _Content]
 
 
 def _kernels(filters: int) -> str:
-    """Wait for compiled kernels if there are many filters: a snapshot made without them has no index, for any worker."""
+    """Wait for compiled kernels if there are many filters: a snapshot made without them has no index for workers."""
     wait = filters >= _MANY and backend.meaning("auto") == "auto" and find_spec("numba") is not None
     return "numba" if wait else "auto"
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+from numpy.typing import NDArray
 
 from fieldfare.pipeline.match.catalogue import Opened
 from fieldfare.pipeline.match.pairs import PAIRS, Ints, Pairs
@@ -93,7 +94,7 @@ def coded_rows(one: Found) -> Iterator[Any]:
     most = max(1, min(2 * PAIRS, _BYTES // _largest(kept.select(plain)))) if plain else 2 * PAIRS
     columns = {name: kept[name] if name in plain else _encoded(kept[name]) for name in kept.schema.names}
     for start in range(0, len(events), most):
-        of, number = pa.array(events[start : start + most]), numbers[start : start + most]
+        of, number = events[start : start + most], numbers[start : start + most]
         made = {name: _repeated(column, of) for name, column in columns.items()}
         added = (_coded(opened.ids, number), _coded(opened.owners, number), _version(opened, len(of), coded=True))
         yield pa.record_batch({**made, **dict(zip(ADDED, added, strict=True))})
@@ -182,10 +183,12 @@ def _coded(values: Any, numbers: Ints) -> Any:
     """Return the values with these numbers as indices of a dictionary, which has only the used values, each once."""
     used = np.zeros(len(values), np.bool_)
     used[numbers] = True
-    if not used.all():
-        values = values.filter(pa.array(used))
-        numbers = (np.cumsum(used) - 1)[numbers]
-    return _repeated(_encoded(values), pa.array(numbers, pa.int32()))
+    place = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    codes = _encoded(values.filter(pa.array(used)))
+    if not codes.indices.null_count:
+        place = codes.indices.to_numpy()[place]  # once for each subscription, not for each match
+        return pa.DictionaryArray.from_arrays(pa.array(place[numbers]), codes.dictionary)
+    return pa.DictionaryArray.from_arrays(codes.indices.take(pa.array(place[numbers])), codes.dictionary)
 
 
 def _encoded(values: Any) -> Any:
@@ -199,10 +202,12 @@ def _encoded(values: Any) -> Any:
     return values.dictionary_encode()
 
 
-def _repeated(values: Any, at: Any) -> Any:
-    if isinstance(values, pa.DictionaryArray):
-        return pa.DictionaryArray.from_arrays(values.indices.take(at), values.dictionary)
-    return values.take(at)
+def _repeated(values: Any, at: NDArray[np.int32]) -> Any:
+    if not isinstance(values, pa.DictionaryArray):
+        return values.take(pa.array(at))
+    codes = values.indices
+    repeated = codes.take(pa.array(at)) if codes.null_count else pa.array(codes.to_numpy()[at])
+    return pa.DictionaryArray.from_arrays(repeated, values.dictionary)
 
 
 def _codable(kind: Any) -> bool:
