@@ -106,6 +106,11 @@ class _Fitting:
         return any(piece in lower for piece in self._pieces) or any(one.matches(value) for one in self._ascii)
 
 
+def _more_patterns(few: Sequence[Any], many: Sequence[Any]) -> bool:
+    """Tell whether a call has all patterns of another call on the same field."""
+    return bool(few[0] == many[0] and {*few[1:]} <= {*many[1:]})
+
+
 _fitting = lru_cache(maxsize=4096)(_Fitting)
 
 
@@ -162,9 +167,13 @@ register("TRIM", lambda value: _text(value).strip())
 CIDR: Final = register("CIDR", _in_network, implies=_in_wider_network)
 REGEX: Final = register("REGEX", _finds)
 """a regular expression of RE2, found anywhere in a string or in an element of a list"""
-LIKE_ANY: Final = register("LIKE_ANY", lambda value, *patterns: _fitting(patterns, ignore_case=False).any(value))
+LIKE_ANY: Final = register(
+    "LIKE_ANY", lambda value, *patterns: _fitting(patterns, False).any(value), implies=_more_patterns
+)
 """LIKE with several patterns, one of which must fit; of a list, some element"""
-ILIKE_ANY: Final = register("ILIKE_ANY", lambda value, *patterns: _fitting(patterns, ignore_case=True).any(value))
+ILIKE_ANY: Final = register(
+    "ILIKE_ANY", lambda value, *patterns: _fitting(patterns, True).any(value), implies=_more_patterns
+)
 """ILIKE with several patterns, one of which must fit; of a list, some element"""
 MATCHES: Final = register("MATCHES", lambda value, pattern: _matches(value, pattern, ignore_case=False))
 """LIKE for patterns too complex to analyse"""

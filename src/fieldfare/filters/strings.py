@@ -8,7 +8,7 @@ their automata. In normal form, a union of a few intervals is never a `Language`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -113,19 +113,6 @@ def matching(pattern: Pattern) -> StringSet:
         if MANY in tokens[:-1] and len(literal) + tokens.count(MANY) == len(tokens) < MAX_STATES:
             return Language(Node(pattern, FULL, EMPTY))  # a % before text is never a union of intervals
     return _normal(Node(pattern, FULL, EMPTY))
-
-
-def fitting_any(patterns: Iterable[Pattern]) -> StringSet:
-    """Return the strings that match one of the patterns: the union of `matching`, made in a single step."""
-    ordered = sorted(set(patterns), key=lambda pattern: pattern.sort_key)
-    if len(ordered) == 1:
-        return matching(ordered[0])
-    if len(ordered) > MAX_PATTERNS:
-        raise TooComplex(f"more than {MAX_PATTERNS} patterns")
-    diagram: Diagram = EMPTY
-    for pattern in reversed(ordered):
-        diagram = Node(pattern, FULL, diagram)
-    return _normal(diagram)
 
 
 def either(a: StringSet, b: StringSet) -> StringSet:

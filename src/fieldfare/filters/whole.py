@@ -56,7 +56,7 @@ def whole(filter: Filter, wanted: bool = True) -> Filter:  # as everywhere
 
     >>> from fieldfare.filters import parse
     >>> print(whole(parse("user = 'root' AND price < 5"), False))
-    NOT MEETS('price < 5 AND user = ''root''')
+    MEETS('price < 5 AND user = ''root''') = FALSE
     """
     return Filter.where(Meets(filter), _ANSWERS[wanted])
 

@@ -94,7 +94,9 @@ class KafkaConnection:
             starts[one], gone = await self._start(one, await position(one.source))
             if gone:
                 yield Batch([Rejection(gone)], _nothing)
-        await self._reader.commit(starts, confirmed=True)  # or else the next connection would take another end for the latest
+        await self._reader.commit(
+            starts, confirmed=True
+        )  # or else the next connection would take another end for the latest
         await self._reader.assign(starts)
         read, looked = dict(starts), asyncio.get_running_loop().time()
         while True:

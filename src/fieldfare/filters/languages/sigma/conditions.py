@@ -111,7 +111,7 @@ class _Reader:
         if word in self._names:
             self.advance()
             return Detection(word)
-        if lower in ("all", "any") or word.isascii() and word.isdigit():
+        if lower in ("all", "any") or (word.isascii() and word.isdigit()):
             return self._several({"all": 0, "any": 1}.get(lower) if not word.isdigit() else int(word))
         self.fail(f"there is no detection {word!r}" if word else "expected the name of a detection, found the end")
         raise AssertionError

@@ -1,8 +1,8 @@
 """The items of a detection, `CommandLine|contains|all: [a, b]`, as filters.
 
 A text matches strings without regard to case. In a list, some element must match. A text that is a number, and a number, match the
-number and its digits as a string. Texts become sets of strings while these stay small; beyond, an item is a call of `ILIKE_ANY`,
-which the algebra compares for equality only, and the index finds by its pieces like any other text.
+number and its digits as a string. A text is a set of strings; a list of texts, of which some rules have thousands, is a call of
+`ILIKE_ANY`, which covers a call with fewer texts, and which the index finds by its pieces like any other text.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from fieldfare.filters import constraint, functions, patterns, strings, valueset
+from fieldfare.filters import constraint, functions, patterns, valueset
 from fieldfare.filters.branch import Dimension
 from fieldfare.filters.budget import within
 from fieldfare.filters.constraint import Constraint, any_of
@@ -26,13 +26,13 @@ from fieldfare.filters.languages.sigma import texts
 from fieldfare.filters.languages.sigma.schema import LogSchema
 from fieldfare.filters.languages.sigma.texts import TRANSFORMATIONS, Text
 from fieldfare.filters.machines import TooComplex
-from fieldfare.filters.patterns import MANY, Pattern
+from fieldfare.filters.patterns import Pattern
 from fieldfare.filters.predicates import compared, conjunction
 from fieldfare.filters.sizes import MAX_SIZE
 from fieldfare.filters.valueset import Atom, ValueSet
 
 MAX_STEPS: Final = 30_000
-"""steps for the set of strings of an item; an item that takes more is a call"""
+"""steps for the set of strings that fit all texts of an item; where it takes more, all but the longest are calls"""
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]+)?")
 _NULL: Final = Constraint(ValueSet(atoms=Atom.NULL | Atom.MISSING))
 _COMPARISONS: Final = {"lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
@@ -195,12 +195,14 @@ def _some(field: str, ways: Sequence[Way]) -> Filter:
     for way in ways:
         values |= way.values
     found = [one for way in ways for one in way.filters]
-    if wanted:
-        try:
-            with within(MAX_STEPS, MAX_SIZE):
-                values |= ValueSet(strings=strings.fitting_any(wanted))
-        except (TooComplex, FilterTooComplex):
-            found.extend(_calls(field, wanted))
+    loose = [one for one in wanted if one.ignore_case or one.text != "".join(map(str, one.tokens))]
+    values |= valueset.one_of([one.text for one in wanted if one not in loose])
+    try:
+        values |= valueset.like(loose[0]) if len(loose) == 1 else valueset.EMPTY
+    except TooComplex:
+        found.extend(_calls(field, loose))
+    if len(loose) > 1:
+        found.extend(_calls(field, loose))
     if not values.is_empty:
         found.append(Filter.where(field, any_of(values)))
     return _either(found)
@@ -217,7 +219,9 @@ def _every(field: str, ways: Sequence[Way]) -> Filter:
         *rest, last = order
         calls = [ways[at] for at in rest]
         plain = [sides[at] for at in rest if not ways[at].patterns]
-        return conjunction([sides[last], *plain, *(_either(_calls(field, one.patterns)) for one in calls if one.patterns)])
+        return conjunction(
+            [sides[last], *plain, *(_either(_calls(field, one.patterns)) for one in calls if one.patterns)]
+        )
 
 
 def _calls(field: str, wanted: Sequence[Pattern]) -> list[Filter]:
@@ -227,6 +231,3 @@ def _calls(field: str, wanted: Sequence[Pattern]) -> list[Filter]:
         functions.LIKE_ANY: [one.text for one in wanted if not one.ignore_case],
     }
     return [_true(function, field, *sorted(set(listed))) for function, listed in groups.items() if listed]
-
-
-__all__ = ["MANY", "item"]

@@ -17,9 +17,9 @@ import msgspec
 
 from fieldfare import toml
 from fieldfare.filters.errors import FilterDocumentError
+from fieldfare.filters.expressions import Literal
 from fieldfare.filters.filter import EVERYTHING, Filter
 from fieldfare.filters.languages import native
-from fieldfare.filters.expressions import Literal
 from fieldfare.filters.predicates import compared, conjunction
 
 _KEYS: Final = ("category", "product", "service")

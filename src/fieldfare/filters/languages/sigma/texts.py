@@ -104,16 +104,18 @@ def wide(text: Text, encoding: str) -> list[Text]:
 
 def expand(text: Text, values: Mapping[str, Sequence[str]]) -> list[Text]:
     """Return the text with each `%name%` replaced by each value of the name."""
-    characters = plain(text)
-    pieces = "" if characters is None else characters
-    if characters is None or pieces.count("%") % 2:
-        raise ValueError("a text with placeholders has no wildcards, and two % for each")
-    parts = pieces.split("%")
-    missing = [name for name in parts[1::2] if name not in values]
-    if missing:
-        raise ValueError(f"the schema has no values for the placeholder %{missing[0]}%")
-    ways = [(values[part] if place % 2 else (part,)) for place, part in enumerate(parts)]
-    return [tuple("".join(one)) for one in itertools.product(*ways)]
+    ends = [place for place, token in enumerate(text) if token == "%"]
+    names = ["".join(map(str, text[start + 1 : end])) for start, end in zip(ends[::2], ends[1::2], strict=False)]
+    missing = [name for name in names if name not in values]
+    if missing or len(ends) % 2:
+        raise ValueError(f"the schema has no values for the placeholder {f'%{missing[0]}%' if missing else '%'}")
+    parts: list[Sequence[Text]] = []
+    last = 0
+    for start, end, name in zip(ends[::2], ends[1::2], names, strict=True):
+        parts += [(text[last:start],), [tuple(value) for value in values[name]]]
+        last = end + 1
+    ways = itertools.product(*parts, (text[last:],))
+    return [tuple(itertools.chain.from_iterable(one)) for one in ways]
 
 
 TRANSFORMATIONS: Final[dict[str, Callable[[Text], list[Text]]]] = {

@@ -44,7 +44,7 @@ def load_all(text: str | bytes) -> Iterator[Any]:
     except UnicodeDecodeError as error:
         raise FilterDocumentError("/", f"not UTF-8: {error.reason}") from None
     try:
-        for document in yaml.load_all(written, _Loader):  # noqa: S506 - a safe loader with fewer values
+        for document in yaml.load_all(written, _Loader):
             if document is not None:
                 yield document
     except yaml.MarkedYAMLError as error:
