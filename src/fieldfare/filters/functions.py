@@ -128,8 +128,8 @@ def _finds(value: object, written: str) -> bool:
         return any(_finds(element, written) for element in value)
     if len(written) > MAX_PATTERN:
         raise ValueError(f"the regular expression has more than {MAX_PATTERN} characters")
-    import pyarrow as pa
-    from pyarrow import compute
+    import pyarrow as pa  # noqa: PLC0415 - few filters have regular expressions
+    from pyarrow import compute  # noqa: PLC0415
 
     found = compute.match_substring_regex(pa.scalar(value), pattern=written) if isinstance(value, str) else None
     return found is not None and found.as_py() is True

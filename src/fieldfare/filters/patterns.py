@@ -67,7 +67,7 @@ class Pattern:
 
     @cached_property
     def _lower(self) -> Pattern | None:
-        """The pattern for ASCII texts in lower case, if that is the same question; Python lowers faster than it compares."""
+        """The pattern for ASCII texts in lower case, if that is the same question."""
         if not self.ignore_case or not all(token.isascii() for token in self.tokens if isinstance(token, str)):
             return None
         return Pattern(tuple(token.lower() if isinstance(token, str) else token for token in self.tokens))

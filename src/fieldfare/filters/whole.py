@@ -1,8 +1,8 @@
 """`MEETS('…')`: a whole filter as a computed dimension, true where an event matches the filter.
 
-The algebra multiplies conditions out: `NOT (a AND b)` is two branches, and ten such exceptions are a thousand. A language that
-reads conditions written by people, with dozens of exceptions, keeps those parts whole. The parts of a filter on
-`MEETS` cover each other as their filters do; they are matched one by one, after the fields around them.
+The algebra multiplies conditions out: `NOT (a AND b)` is two branches, and ten such exceptions are a thousand. A
+language that reads conditions written by people, with dozens of exceptions, keeps those parts whole. The parts of a
+filter on `MEETS` cover each other as their filters do; they are matched one by one, after the fields around them.
 """
 
 from __future__ import annotations

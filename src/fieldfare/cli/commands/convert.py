@@ -90,7 +90,8 @@ def _entries(text: str | None, file: str | None, dialect: Dialect) -> Iterator[N
         return
     for source in inputs.sources_of(file if file is not None else inputs.STDIN):
         for entry in read_entries(source, dialect):
-            if isinstance(entry, NamedEntry) and entry.name.isdigit() and entry.place == f"{source.name}:{entry.name}":
+            numbered = isinstance(entry, NamedEntry) and entry.place == f"{source.name}:{entry.name}"
+            if isinstance(entry, NamedEntry) and numbered and isinstance(entry.written, str):
                 yield entry._replace(name="")
             else:
                 yield entry

@@ -5,8 +5,8 @@ substring is therefore indexed here: a single pass over the text of an event wit
 substrings, and only the filters of these are verified. The automaton (pyahocorasick) is rebuilt after enough additions;
 newer substrings, and all of them without the library, are searched one by one.
 
-A substring of any case is stored in lower case ("folded") and searched in the folded text. Folding maps character by character,
-so a text that contains a piece in any case contains the folded piece when folded.
+A substring of any case is stored in lower case ("folded") and searched in the folded text. Folding maps character by
+character, so a text that contains a piece in any case contains the folded piece when folded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Clues: pieces of text, one of which an event must contain to satisfy a branch.
 
-Every constraint on the strings of a field is a choice of patterns, and a choice of patterns is a choice of pieces: the longest run
-of characters of each. The best clue of a branch is the one whose shortest piece is longest.
+Every constraint on the strings of a field is a choice of patterns, and a choice of patterns is a choice of pieces: the
+longest run of characters of each. The best clue of a branch is the one whose shortest piece is longest.
 """
 
 from __future__ import annotations

@@ -136,7 +136,8 @@ class Reader:
     async def commit(self, offsets: dict[Partition, int], *, confirmed: bool) -> None:
         """Commit the offsets of partitions; `confirmed` returns when Kafka has the commit.
 
-        A commit that waits hears of no errors of the client meanwhile: where Kafka dies at that moment, it waits for ever.
+        A commit that waits hears of no errors of the client: where Kafka dies at that moment, it waits for
+        ever.
         """
         places = [TopicPartition(one.topic, one.number, offset) for one, offset in offsets.items()]
         if confirmed:

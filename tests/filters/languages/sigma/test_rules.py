@@ -34,7 +34,7 @@ WORDS = (
     "true",
     "a*c",
     "straße",
-    "ſ",
+    "\N{LATIN SMALL LETTER LONG S}",
 )
 values = st.one_of(
     st.sampled_from(WORDS),
@@ -116,8 +116,9 @@ def is_read(rule: dict[str, Any]) -> Filter | None:
     try:
         return sigma.parse(rule)
     except FilterDocumentError as error:
-        assert "nothing can match" in str(error) or "dashes" in str(error)
-        return None
+        if "nothing can match" in str(error) or "dashes" in str(error):
+            return None
+        raise
 
 
 @few(60)
@@ -239,7 +240,8 @@ def test_a_schema_says_how_events_look() -> None:
     assert wanted.matches({"EventID": 1, "process": {"path": "C:\\X.EXE"}, "User": "Ben"})
     assert not wanted.matches({"EventID": 2, "process": {"path": "C:\\X.EXE"}, "User": "Ben"})
     keyword = sigma.parse({"logsource": {"product": "linux"}, **rule_of(a=["err", "fail"])}, schema)
-    assert keyword.matches({"data": "it Failed"}) and not keyword.matches({"other": "err"})
+    assert keyword.matches({"data": "it Failed"})
+    assert not keyword.matches({"other": "err"})
     with pytest.raises(FilterDocumentError, match="no source for product macos"):
         sigma.parse({"logsource": {"product": "macos"}, **rule_of(a={"x": 1})}, schema)
     with pytest.raises(TomlError, match="schema"):

@@ -1,9 +1,9 @@
 """Sigma: detection rules for log events, read as filters. `parse` reads a rule, a `LogSchema` says how events look.
 
 >>> from fieldfare.filters.languages import sigma
->>> rule = {"logsource": {"product": "windows"}, "detection": {"s": {"Image|endswith": "\\\\cmd.exe"}, "condition": "s"}}
->>> print(sigma.parse(rule))
-ANY Image ILIKE '%\\\\cmd.exe' AND logsource.product = 'windows'
+>>> detection = {"selection": {"Image|endswith": "cmd.exe"}, "condition": "selection"}
+>>> print(sigma.parse({"logsource": {"product": "windows"}, "detection": detection}))
+ANY Image ILIKE '%cmd.exe' AND logsource.product = 'windows'
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
 """The condition of a rule, `selection and not 1 of filter_*`, as a tree over the names of detections.
 
-`not` binds tighter than `and`, `and` tighter than `or`. `1 of`, `2 of` and `all of` count the detections whose names fit a
-pattern; `them` are all detections whose names do not begin with `_`. The pipe of Sigma's first version, `| count() > 5`,
-is an aggregation and no filter.
+`not` binds tighter than `and`, `and` tighter than `or`. `1 of`, `2 of` and `all of` count the detections whose names
+fit a pattern; `them` are all detections whose names do not begin with `_`. The pipe of Sigma's first version, `|
+count() > 5`, is an aggregation and no filter.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from fieldfare.filters.errors import FilterSyntaxError
 
 MAX_DEPTH: Final = 64
 """levels of parentheses and `not`; the reader and the walks over the tree recurse"""
+_AGGREGATION: Final = "an aggregation, such as | count() > 5, is no filter"
 _TOKEN: Final = re.compile(r"\s*(?:(?P<word>[\w.*?-]+)|(?P<sign>[()|])|(?P<other>\S))")
 
 
@@ -54,6 +55,8 @@ def parse(text: str, names: Collection[str]) -> Condition:
     """
     reader = _Reader(text, names)
     found = reader.either(0)
+    if reader.word == "|":
+        reader.fail(_AGGREGATION)
     if reader.word or reader.position < len(text.rstrip()):
         reader.fail(f"expected and, or, or the end, found {reader.word!r}")
     return found
@@ -106,8 +109,6 @@ class _Reader:
                 self.fail(f"expected ), found {self.word or 'the end'!r}")
             self.advance()
             return inside
-        if word == "|":
-            self.fail("an aggregation, such as | count() > 5, is no filter")
         if word in self._names:
             self.advance()
             return Detection(word)
@@ -129,10 +130,8 @@ class _Reader:
             fitting = [name for name in self._names if fnmatchcase(name, pattern)]
         if not fitting:
             self.fail(f"no detection has a name like {pattern!r}" if pattern else "expected a pattern of names")
-        wanted = len(fitting) if not least else least
+        wanted = least or len(fitting)
         if wanted > len(fitting):
             self.fail(f"{wanted} detections are wanted, but {len(fitting)} have names like {pattern!r}")
         self.advance()
-        if self.word == "|":
-            self.fail("an aggregation, such as | count() > 5, is no filter")
         return AtLeast(wanted, tuple(map(Detection, fitting)))

@@ -1,8 +1,9 @@
 """The items of a detection, `CommandLine|contains|all: [a, b]`, as filters.
 
-A text matches strings without regard to case. In a list, some element must match. A text that is a number, and a number, match the
-number and its digits as a string. A text is a set of strings; a list of texts, of which some rules have thousands, is a call of
-`ILIKE_ANY`, which covers a call with fewer texts, and which the index finds by its pieces like any other text.
+A text matches strings without regard to case. In a list, some element must match. A text that is a number, and a
+number, match the number and its digits as a string. A text is a set of strings; a list of texts, of which some rules
+have thousands, is a call of `ILIKE_ANY`, which covers a call with fewer texts, and which the index finds by its pieces
+like any other text.
 """
 
 from __future__ import annotations
@@ -67,7 +68,10 @@ def item(key: str, written: object, schema: LogSchema, path: str) -> Filter:
         if len(ways) == 1:
             found = _every(fields[0], ways[0]) if every else _some(fields[0], ways[0])
         else:
-            sides = [_either(_some(field, [way]) for field, way in zip(fields, one, strict=True)) for one in zip(*ways)]
+            sides = [
+                _either(_some(field, [way]) for field, way in zip(fields, one, strict=True))
+                for one in zip(*ways, strict=True)
+            ]
             found = conjunction(sides) if every else _either(sides)
     except FilterTooComplex:
         raise
@@ -79,9 +83,9 @@ def item(key: str, written: object, schema: LogSchema, path: str) -> Filter:
 def _ways(field: str, given: Sequence[object], modifiers: Sequence[str], schema: LogSchema) -> list[Way]:
     """Return the way to match the field for each value."""
     kinds = [name for name in modifiers if name in (*_COMPARISONS, "re", "cidr", "exists", "fieldref")]
-    if len(kinds) > 1 or (kinds and any(name in (*TRANSFORMATIONS, "expand", "cased") for name in modifiers)):
-        if field not in schema.keywords or kinds != ["re"]:  # `contains` was added to a keyword
-            raise ValueError(f"the modifiers {' and '.join(modifiers)} cannot be combined")
+    mixed = len(kinds) > 1 or (kinds and any(name in (*TRANSFORMATIONS, "expand", "cased") for name in modifiers))
+    if mixed and (field not in schema.keywords or kinds != ["re"]):  # `contains` was added to a keyword
+        raise ValueError(f"the modifiers {' and '.join(modifiers)} cannot be combined")
     if kinds == ["re"]:
         flags = "".join(name for name in modifiers if name in _FLAGS)
         return [Way(filters=(_regex(field, value, flags),)) for value in given]
@@ -209,7 +213,7 @@ def _some(field: str, ways: Sequence[Way]) -> Filter:
 
 
 def _every(field: str, ways: Sequence[Way]) -> Filter:
-    """Return the filter that all ways match the field: as a set of strings, or the longest text as one and the rest as calls."""
+    """Return the filter that all ways match: a set of strings, or one for the longest text, and calls."""
     sides = [_some(field, [way]) for way in ways]
     try:
         with within(MAX_STEPS, MAX_SIZE):

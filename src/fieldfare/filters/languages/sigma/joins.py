@@ -1,7 +1,7 @@
-"""Conjunction, disjunction and exception of filters with many texts: exact, and whole where the algebra would take long.
+"""Conjunction, disjunction and exception of filters with many texts; whole where the algebra would take long.
 
-A rule often has a dozen exceptions with texts in the same two fields. As sets these would be multiplied out; here a part that
-costs more than a few steps stays whole, a condition of its own (`MEETS`).
+A rule often has a dozen exceptions with texts in the same two fields. As sets these would be multiplied out; here a
+part that costs more than a few steps stays whole, a condition of its own (`MEETS`).
 """
 
 from __future__ import annotations

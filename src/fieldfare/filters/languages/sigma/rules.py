@@ -1,14 +1,14 @@
-"""Rules of Sigma as filters: the YAML, the detections, and the condition that joins the detections.
+r"""Rules of Sigma as filters: the YAML, the detections, and the condition that joins the detections.
 
     logsource: {product: windows, category: process_creation}
     detection:
-      selection: {Image|endswith: '\\certutil.exe', CommandLine|contains: [urlcache, '-decode']}
+      selection: {Image|endswith: '\certutil.exe', CommandLine|contains: [urlcache, '-decode']}
       filter: {User: SYSTEM}
       condition: selection and not filter
 
-The items of a map must all match, of a list of maps one. `not` is true of an event without the field. Rules of other kinds
-(correlations, filters of rules, collections by `action`) are refused by name, and so are aggregations and modifiers that
-no filter can express.
+The items of a map must all match, of a list of maps one. `not` is true of an event without the field. Rules of other
+kinds (correlations, filters of rules, collections by `action`) are refused by name, and so are aggregations and
+modifiers that no filter can express.
 """
 
 from __future__ import annotations
@@ -59,9 +59,10 @@ def parse(rule: str | bytes | Mapping[str, Any], schema: LogSchema = LOGSOURCE) 
 def documents(text: str | bytes) -> Iterator[dict[str, Any]]:
     """Yield the documents of a YAML text: a file may have several, divided by `---`.
 
-    A name twice in a map, and aliases, are refused: of the first YAML keeps the last, by the second a small text is large.
+    A name twice in a map, and aliases, are refused: of the first YAML keeps the last, by the second a small text is
+    large.
     """
-    from fieldfare.filters.languages.sigma.yaml_texts import load_all
+    from fieldfare.filters.languages.sigma.yaml_texts import load_all  # noqa: PLC0415 - needs the extra `sigma`
 
     for found in load_all(text):
         yield _table(found, "/")

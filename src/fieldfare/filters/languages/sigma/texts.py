@@ -1,7 +1,7 @@
 """Texts of Sigma: wildcards, escapes, and the modifiers that make other texts of a text.
 
-A text is a tuple of characters and wildcards, as in `filters.patterns`: `*` is `MANY`, `?` is `ONE`. A backslash before `*`, `?`
-or a backslash takes away the meaning of these; before any other character a backslash is a backslash.
+A text is a tuple of characters and wildcards, as in `filters.patterns`: `*` is `MANY`, `?` is `ONE`. A backslash
+before `*`, `?` or a backslash takes away the meaning of these; before any other character a backslash is a backslash.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _begins_option(text: Text, place: int) -> bool:
 
 
 def _in_word(token: Token) -> bool:
-    return isinstance(token, str) and (token.isalnum() or token == "_")
+    return isinstance(token, str) and (token.isalnum() or token == "_")  # noqa: S105
 
 
 def base64(text: Text, offsets: Sequence[int] = (0,)) -> list[Text]:
@@ -81,7 +81,7 @@ def base64(text: Text, offsets: Sequence[int] = (0,)) -> list[Text]:
     data = characters.encode()
     if len(offsets) == 1:
         return [tuple(b64encode(data).decode())]
-    found = []
+    found: list[Text] = []
     for offset in offsets:
         encoded = b64encode(b" " * offset + data).decode()
         last = {0: None, 1: -3, 2: -2}[(offset + len(data)) % 3]
@@ -104,7 +104,7 @@ def wide(text: Text, encoding: str) -> list[Text]:
 
 def expand(text: Text, values: Mapping[str, Sequence[str]]) -> list[Text]:
     """Return the text with each `%name%` replaced by each value of the name."""
-    ends = [place for place, token in enumerate(text) if token == "%"]
+    ends = [place for place, token in enumerate(text) if token == "%"]  # noqa: S105
     names = ["".join(map(str, text[start + 1 : end])) for start, end in zip(ends[::2], ends[1::2], strict=False)]
     missing = [name for name in names if name not in values]
     if missing or len(ends) % 2:

@@ -13,13 +13,7 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]  # of a type that is found at run time
-    """A loader without aliases, with unique names; a date stays a text."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        """Refuse an alias, by which a small text can become a large value."""
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(None, None, "aliases are not supported", self.peek_event().start_mark)
-        return super().compose_node(parent, index)
+    """A loader with unique names; a date stays a text."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """Refuse a name that is in the map already."""
@@ -44,6 +38,9 @@ def load_all(text: str | bytes) -> Iterator[Any]:
     except UnicodeDecodeError as error:
         raise FilterDocumentError("/", f"not UTF-8: {error.reason}") from None
     try:
+        for event in yaml.parse(written, _Loader):
+            if isinstance(event, yaml.AliasEvent):  # a small text could become a large value
+                raise yaml.MarkedYAMLError(None, None, "aliases are not supported", event.start_mark)
         for document in yaml.load_all(written, _Loader):
             if document is not None:
                 yield document
