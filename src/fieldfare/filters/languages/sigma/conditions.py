@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(r"\s*(?:(?P<word>[\w.*?-]+)|(?P<sign>[()|])|(?P<other
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The named detection holds."""
+    """A detection, by name: true of an event that fits its items."""
 
     name: str
 
