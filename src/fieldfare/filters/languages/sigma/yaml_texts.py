@@ -40,7 +40,8 @@ def load_all(text: str | bytes) -> Iterator[Any]:
     try:
         for event in yaml.parse(written, _Loader):
             if isinstance(event, yaml.AliasEvent):  # a small text could become a large value
-                raise yaml.MarkedYAMLError(None, None, "aliases are not supported", event.start_mark)
+                mark: Any = event.start_mark  # of the loader in C, or of the one in Python
+                raise yaml.MarkedYAMLError(None, None, "aliases are not supported", mark)
         for document in yaml.load_all(written, _Loader):
             if document is not None:
                 yield document
