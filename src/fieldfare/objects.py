@@ -103,11 +103,12 @@ class Objects:
         except FileNotFoundError:
             return None
 
-    def listed(self, prefix: str = "") -> list[Object]:
-        """Return the objects below a folder, in the order of their names; `prefix` is the name of that folder."""
+    def listed(self, prefix: str = "", *, after: str | None = None) -> list[Object]:
+        """Return the objects below a folder, in the order of their names; only those behind the name `after`."""
         if self.folder is not None and not (self.folder / prefix).is_dir():
             return []
-        return sorted(_object(one) for some in obstore.list(self._store(), prefix or None) for one in some)
+        found = obstore.list(self._store(), prefix or None, offset=after)
+        return sorted(_object(one) for some in found for one in some)
 
     def here(self, prefix: str = "") -> tuple[list[Object], list[str]]:
         """Return the objects directly in a folder, and the names of the folders in it, both in order."""
@@ -123,6 +124,13 @@ class Objects:
                 obstore.delete(self._store(), name)
             except FileNotFoundError:
                 continue
+
+    def delete_folder(self, name: str) -> None:
+        """Delete all objects below a folder."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
+        else:
+            self.delete(*(one.name for one in self.listed(name)))
 
     def fetch(self, name: str, to: Path) -> None:
         """Copy an object to a file of this machine, piece by piece."""

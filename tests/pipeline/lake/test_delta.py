@@ -136,7 +136,9 @@ class TableSuite:
         assert clean(place) == 0
         assert clean(place, older=timedelta(0)) == 7 + 2, "seven that were merged, and two without a commit"
         names = {
-            one.name for one in Objects(place).listed() if one.name.endswith(".parquet") and "_delta_log" not in one.name
+            one.name
+            for one in Objects(place).listed()
+            if one.name.endswith(".parquet") and "_delta_log" not in one.name
         }
         table = find(place)
         assert table is not None
