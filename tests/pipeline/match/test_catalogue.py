@@ -243,7 +243,7 @@ def test_pins_are_kept_for_a_day_and_then_while_few_are_newer(tmp_path: Path, mo
     assert after(0, batches(300)) == 24
     assert after(26, lambda: catalogue.write_version(tmp_path, some, keep=1)) == 10
     assert catalogue.versions(tmp_path) == [4, 5]
-    assert {file.name for file in (tmp_path / "versions").iterdir()} == {f"v000000000{n}.json" for n in (2, 3, 4, 5)}
+    assert {file.name for file in (tmp_path / "versions").iterdir()} == {f"v000000000{n}.json" for n in (2, 4, 5)}
 
 
 def test_drafts_of_writers_that_were_killed_are_deleted_after_a_day(
@@ -292,7 +292,7 @@ def test_a_catalogue_in_a_bucket(s3: str, tmp_path: Path, monkeypatch: pytest.Mo
         assert catalogue.opened(place, 4).index.match({"y": 1}) == [1, 2, 3]
         assert len(fetched) == 2, "once a machine"
     assert ids(place, 4) == ["a", "b0", "b1", "b2"]
-    with pytest.raises(SubscriptionError, match="version 2 of the catalogue s3://.* is gone"):
+    with pytest.raises(SubscriptionError, match=r"version 2 of the catalogue s3://.* is gone"):
         catalogue.opened(place, 2)
 
 
