@@ -1,12 +1,12 @@
-"""Subscriptions in bulk: versions of an index, each of files that never change and that every worker of a machine maps.
+"""Subscriptions in bulk: versions of an index, whose files never change, and are mapped by all workers of a machine.
 
-    catalogue/versions/v0000000001.json                  the number of subscriptions, the fields of their filters, the files
-    catalogue/files/v0000000001-…/index.ff               the engine's snapshot; its ids are row numbers in
-    catalogue/files/v0000000001-…/subscriptions.arrow    id, owner and filter of each subscription
+    versions/v0000000001.json                  the number of subscriptions, the fields of their filters, the files
+    files/v0000000001-…/index.ff               the engine's snapshot; its ids are row numbers in
+    files/v0000000001-…/subscriptions.arrow    id, owner and filter of each subscription
 
-A catalogue is a folder, or a URL such as `s3://bucket/subscriptions`, of which each machine has copies (see `copies`). A
-version appears whole or not at all; the highest version is the current version. `versions` has the steps, and those of
-pins, which give a micro-batch one version. No function here needs Spark.
+A catalogue is a folder, or a URL such as `s3://bucket/subscriptions`, of which each machine has copies (see `copies`).
+A version appears whole or not at all; the highest version is the current version. `versions` has the steps, and those
+of pins, which give a micro-batch one version. No function here needs Spark.
 """
 
 from __future__ import annotations
