@@ -1,9 +1,9 @@
 """Objects: named bytes below a folder, or below a URL such as `s3://bucket/prefix`; needs `fieldfare[spark]`.
 
 An object appears whole or not at all, and `create` lets one of several writers win, on a disk and in a bucket alike
-(there by a conditional put, `If-None-Match`). So no place that is built of objects needs renames, links or locks.
+(there by a conditional put, `If-None-Match`). So no place made of objects needs renames, links or locks.
 
-Credentials and the address of the server come from the variables that the AWS tools know: `AWS_ACCESS_KEY_ID`,
+Credentials and the address of the server come from the variables of the AWS tools: `AWS_ACCESS_KEY_ID`,
 `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`, and `AWS_ALLOW_HTTP` for a server without TLS.
 """
 
@@ -34,7 +34,7 @@ class Object(NamedTuple):
 
 
 def is_url(place: str | Path) -> bool:
-    """Tell whether a place is a URL of an object store, and not a folder of this machine.
+    """Tell whether a place is a URL of an object store, and not a folder.
 
     >>> is_url("s3://bucket/lake"), is_url("/data/lake")
     (True, False)
@@ -43,7 +43,7 @@ def is_url(place: str | Path) -> bool:
 
 
 def absolute(place: str | Path) -> str:
-    """Return a place as a text that does not depend on the working directory."""
+    """Return a place as a text, whatever the working directory is."""
     return str(place).rstrip("/") if is_url(place) else str(Path(place).absolute())
 
 
@@ -65,13 +65,13 @@ class Objects:
         """the folder, if the objects are files of this machine"""
 
     def read(self, name: str) -> bytes:
-        """Return the bytes of an object; FileNotFoundError without it."""
+        """Return the bytes of an object; FileNotFoundError for a missing object."""
         if self.folder is not None:
             return (self.folder / name).read_bytes()
         return bytes(obstore.get(self._store(), name).bytes())
 
     def create(self, name: str, content: bytes) -> bool:
-        """Create an object, and return False if the object exists already: of several writers, one gets True."""
+        """Create an object; False if the object exists already: of several writers, a single writer gets True."""
         try:
             obstore.put(self._store(), name, content, mode="create", use_multipart=False)
         except obstore.exceptions.AlreadyExistsError:
@@ -79,11 +79,11 @@ class Objects:
         return True
 
     def put(self, name: str, content: bytes | Path) -> None:
-        """Write an object from bytes or from a file; an object of this name is replaced."""
+        """Write an object from bytes or from a file; an existing object is replaced."""
         obstore.put(self._store(), name, content)
 
     def put_new(self, name: str, file: Path) -> bool:
-        """Write an object from a file of any size; False if an object of this name and size exists already."""
+        """Write an object from a file, unless an object of the same name and size exists; False if so."""
         if (there := self.find(name)) is not None and there.size == file.stat().st_size:
             return False
         self.put(name, file)
@@ -91,27 +91,27 @@ class Objects:
 
     @contextmanager
     def writing(self, name: str) -> Iterator[Writer]:
-        """Open an object for writing; it appears at the end, and not at all after an exception."""
+        """Open an object for writing; the object appears at the end, and not at all after an exception."""
         writer = Writer(obstore.open_writer(self._store(), name))
         yield writer
         writer.finish()
 
     def find(self, name: str) -> Object | None:
-        """Return an object without its bytes; None without it."""
+        """Return an object without the bytes; None for a missing object."""
         try:
             return _object(obstore.head(self._store(), name))
         except FileNotFoundError:
             return None
 
     def listed(self, prefix: str = "", *, after: str | None = None) -> list[Object]:
-        """Return the objects below a folder, in the order of their names; only those behind the name `after`."""
+        """Return the objects below a folder, sorted by name; if `after` is given, only names behind `after`."""
         if self.folder is not None and not (self.folder / prefix).is_dir():
             return []
         found = obstore.list(self._store(), prefix or None, offset=after)
         return sorted(_object(one) for some in found for one in some)
 
     def here(self, prefix: str = "") -> tuple[list[Object], list[str]]:
-        """Return the objects directly in a folder, and the names of the folders in it, both in order."""
+        """Return the objects directly in a folder, and the names of folders there, both in order."""
         if self.folder is not None and not (self.folder / prefix).is_dir():
             return [], []
         found = obstore.list_with_delimiter(self._store(), prefix or None)
@@ -133,7 +133,7 @@ class Objects:
             self.delete(*(one.name for one in self.listed(name)))
 
     def fetch(self, name: str, to: Path) -> None:
-        """Copy an object to a file of this machine, piece by piece."""
+        """Copy an object to a file, piece by piece."""
         if self.folder is not None:
             shutil.copyfile(self.folder / name, to)
             return
@@ -142,7 +142,7 @@ class Objects:
                 file.write(piece)
 
     def open(self, name: str) -> Any:
-        """Open an object for reading at any place in it, as Parquet needs; a file of this machine by its path."""
+        """Open an object for reading at any offset, as Parquet needs; an object that is a file, by the path."""
         return str(self.folder / name) if self.folder is not None else Reader(obstore.open_reader(self._store(), name))
 
     def _store(self) -> Any:
@@ -152,7 +152,7 @@ class Objects:
 
 
 class Writer:
-    """An object that is being written, as a file of Python's; closing it does nothing yet, see `finish`."""
+    """An object during writing, as a file of Python's; `close` does nothing yet, see `finish`."""
 
     closed = False
 
@@ -161,7 +161,7 @@ class Writer:
         self.size = 0
 
     def write(self, content: bytes) -> int:
-        """Append bytes."""
+        """Append some bytes to the object, and return how many."""
         self._inner.write(content)
         self.size += len(content)
         return len(content)
@@ -177,12 +177,12 @@ class Writer:
         """Do nothing: whoever writes a format closes its file, also after an exception."""
 
     def finish(self) -> None:
-        """Let the object appear."""
+        """End the writing, after which readers find the object whole."""
         self._inner.close()
 
 
 class Reader:
-    """An object that is being read, as a file of Python's."""
+    """An object during reading, as a file of Python's."""
 
     closed = False
 
@@ -194,11 +194,11 @@ class Reader:
         return bytes(self._inner.read(None if size < 0 else size))
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place."""
+        """Go to an offset, from the start, the present one or the end, and return the new offset."""
         return int(self._inner.seek(offset, whence))
 
     def tell(self) -> int:
-        """Return the place."""
+        """Return the offset of the next byte to be read."""
         return int(self._inner.tell())
 
     def seekable(self) -> bool:
@@ -210,7 +210,7 @@ class Reader:
         return True
 
     def close(self) -> None:
-        """Close the object."""
+        """End the reading, as a format does when the last row was read."""
         self._inner.close()
         self.closed = True
 

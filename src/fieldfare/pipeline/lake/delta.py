@@ -2,10 +2,10 @@
 
     commit("lake", files, schema, Batch(writer, number))
 
-A commit is Delta's, through `deltalake`, so everybody who reads Delta reads the table: Spark with its jar, DuckDB,
-Polars, Trino. The batch is the commit's application transaction: `txn` with the writer as its application and the
-number as its version. A commit takes the version after the version that it has looked at, or none: without a lock, two
-writers never undo each other, and a batch that comes again finds itself there.
+A commit is Delta's, through `deltalake`, so all readers of Delta read the table: Spark with a jar, DuckDB, Polars,
+Trino. The batch is the application transaction of the commit: `txn` with the writer as application and the number as
+version. A commit looks at a version of the table and takes the next version, or fails: without a lock, two writers
+never undo each other, and a repeated batch is recognised.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def commit(
     *,
     partition: Sequence[str] = PARTITION,
 ) -> bool:
-    """Add files to a table, which is made if need be; False if the table has the batch already, or nothing changes.
+    """Add files to a table, old or new; False if the table has the batch already, or nothing changes.
 
     Args:
         place: the folder or URL of the table.
-        files: files below that place, as `write_file` returns them.
-        schema: the columns of their rows, without those of the partition; new columns are added to the table.
+        files: files below the place, as from `write_file`.
+        schema: the columns of the rows, without `partition`; new columns are added to the table.
         batch: the name of the batch, by which a repetition is recognised.
-        partition: the columns that are in the names of the files.
+        partition: the columns in the names of the files.
     """
     own = uuid.uuid4().hex
     for attempt in range(_ATTEMPTS):
@@ -100,7 +100,7 @@ def commit(
 
 
 def find(place: str | Path, version: int | datetime | None = None) -> DeltaTable | None:
-    """Open a table as it is, or as it was at a version or a time; None without a table."""
+    """Open the present table, or the table at a version or a time; None without a table."""
     where = absolute(place)
     if not is_url(where) and not (Path(where) / "_delta_log").is_dir():
         if (Path(where) / _OLD).is_dir():
@@ -127,7 +127,7 @@ def has(table: DeltaTable, batch: Batch | None) -> bool:
 
 
 def schema_of(table: DeltaTable) -> StructType:
-    """Return the columns of a table, with those of the partition."""
+    """Return the columns of a table, with the columns of the partition."""
     return StructType.fromJson(json.loads(table.schema().to_json()))
 
 
@@ -162,7 +162,7 @@ def compact(place: str | Path, *, target_mb: float = 128, before: date | None = 
     Args:
         place: the folder or URL of the table.
         target_mb: the size of the merged files.
-        before: only days before this day, such as today, to which streams still write.
+        before: only days before this day; streams still write to today's.
     """
     filters: Any = None if before is None else [(DAY, "<", before.isoformat())]
     done = _existing(place).optimize.compact(partition_filters=filters, target_size=int(target_mb * _MB))
@@ -170,9 +170,9 @@ def compact(place: str | Path, *, target_mb: float = 128, before: date | None = 
 
 
 def clean(place: str | Path, *, older: timedelta = timedelta(days=7)) -> int:
-    """Delete files that were compacted away, or left by a crash, longer ago than `older`; return their number.
+    """Delete files that were compacted away, or left by a crash, longer ago than `older`; return how many.
 
-    Readers and writers are assumed to have begun later; versions of the table that need these files cannot be read any
+    Readers and writers are assumed to have begun later. Versions of the table with deleted files cannot be read any
     more.
     """
     hours = older.total_seconds() / 3600
@@ -196,13 +196,13 @@ _ATTEMPTS: Final = 100
 
 
 def _properties(batch: Batch | None, own: str) -> CommitProperties:
-    """Return a commit that is tried once: a second try of the library's own would not look for the batch again."""
+    """Return a commit for a single try: the library's own second try would not look for the batch again."""
     transactions = [] if batch is None else [Transaction(batch.writer, batch.number)]
     return CommitProperties(custom_metadata={_OWN: own}, max_commit_retries=0, app_transactions=transactions)
 
 
 def _has_own(table: DeltaTable, own: str) -> bool:
-    """Tell whether one of the last commits bears a mark."""
+    """Tell whether any of the last commits bears a mark."""
     return any(entry.get(_OWN) == own for entry in table.history(_LAST))
 
 
@@ -221,7 +221,7 @@ def _create(
 
 
 def _widen(table: DeltaTable, schema: StructType, partition: Sequence[str]) -> None:
-    """Add columns to a table in a commit of its own, which has no rows."""
+    """Add columns to a table in a separate commit without rows."""
     nothing = pa.schema(_delta(schema).to_arrow()).empty_table()
     write_deltalake(table, nothing, mode="append", schema_mode="merge", partition_by=[*partition])
 

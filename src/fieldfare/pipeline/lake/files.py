@@ -1,10 +1,10 @@
-"""Parquet files of a table: written by Spark's Python workers, or by anybody else who has Arrow.
+"""Parquet files of a table: written by Spark's Python workers, or by any other program with Arrow.
 
     files = [write_file("s3://bucket/lake", {"kind": "trade", "day": "2026-11-15"}, batches)]
     commit("s3://bucket/lake", files, schema, batch)        # on the driver, see `delta`
 
-A file belongs to the table only after a commit, so a task that is killed, or that Spark runs twice, leaves at worst
-files that `clean` deletes. The partition is in the name of the file and in the commit, and not in the rows.
+A file belongs to the table only after a commit, so a task killed, or run twice, leaves at worst files for
+`clean` to delete. The partition is in the name of the file and in the commit, and not in the rows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class File(msgspec.Struct, frozen=True):
-    """A Parquet file that lies in the folder of a table, for a commit."""
+    """A Parquet file in the folder of a table, for a commit."""
 
     path: str
     """relative to the table"""
@@ -42,7 +42,7 @@ class File(msgspec.Struct, frozen=True):
 def write_file(place: str, partition: Mapping[str, str], batches: Iterable[pa.RecordBatch]) -> File | None:
     """Write rows of a partition to a new file of a table; None without any row.
 
-    The values of the partition must be names that are the same in a URL: letters, digits, `.`, `_` and `-`.
+    The values of the partition must be the same in a URL: letters, digits, `.`, `_` and `-`.
     """
     rest = iter(batches)
     first = next((batch for batch in rest if batch.num_rows), None)
@@ -65,7 +65,7 @@ def write_file(place: str, partition: Mapping[str, str], batches: Iterable[pa.Re
 def statistics(about: Any) -> str:
     """Return the statistics of a file from its metadata, as JSON: of columns and fields of structs, not of lists.
 
-    Floats have none, as Parquet leaves NaN out, which is the largest number for readers of Delta.
+    Floats have none: for readers of Delta, NaN is the largest number, and Parquet leaves NaN out.
     """
     least: dict[str, Any] = {}
     largest: dict[str, Any] = {}
@@ -87,7 +87,7 @@ def statistics(about: Any) -> str:
 
 
 def _leaves(fields: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...] | None]:
-    """Yield the path of each column of Parquet, in their order; None for one inside of a list."""
+    """Yield the path of each column of Parquet, in order; None for a column inside of a list."""
     for field in fields:
         match field.type:
             case pa.StructType() as inner:
@@ -100,7 +100,7 @@ def _leaves(fields: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...
 
 
 def _bounds(lows: list[Any], highs: list[Any]) -> tuple[Any, Any]:
-    """Return the least and the largest value as JSON has them; None for a type that Delta's log has no form for."""
+    """Return the least and the largest value as JSON has them; None for a type without a form in Delta's log."""
     match lows[0]:
         case bool() | bytes() | Decimal():
             return None, None
@@ -118,7 +118,7 @@ def _bounds(lows: list[Any], highs: list[Any]) -> tuple[Any, Any]:
 
 
 def _time(when: datetime) -> str:
-    """Return a time in milliseconds, rounded down: all that readers of Delta look at."""
+    """Return a time in milliseconds, rounded down, as readers of Delta expect."""
     known = when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
     return known.strftime("%Y-%m-%dT%H:%M:%S.") + f"{known.microsecond // 1000:03d}Z"
 

@@ -1,6 +1,6 @@
 """Rows of Parquet files in an object store, read by Spark's Python workers: no jar of Hadoop's is needed.
 
-Each task reads some of the files. Spark sees only the rows, so it cannot skip blocks within a file; the types, days and
+Each task reads some of the files. Spark sees only the rows and cannot skip blocks within a file; the types, days and
 the version have already chosen the files.
 """
 
@@ -21,7 +21,7 @@ _ROWS: Final = 16_384
 
 
 def read_rows(spark: SparkSession, paths: Sequence[str], schema: StructType) -> DataFrame:
-    """Read files with all columns of a schema; a column that a file lacks is null."""
+    """Read files with all columns of a schema; a missing column is null."""
     wanted = to_arrow_schema(schema, timezone="UTC")
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -5,7 +5,7 @@
 
 A place is a folder, or a URL such as `s3://bucket/lake`. Spark's Python workers write Parquet from Arrow, and the
 driver commits the files (see `files` and `delta`), so no jar is needed. A reader needs none either: the files of a
-version are a DataFrame, read by Spark itself or, at `s3://`, by its workers.
+version are a DataFrame, read by Spark or, at `s3://`, by Python workers.
 """
 
 from __future__ import annotations
@@ -109,9 +109,9 @@ def read_table(
 ) -> DataFrame:
     """Read a table, or the events of a period, the end excluded, and of some types.
 
-    Only files of these days and types are opened. The rows are those of the present version of the table, or of another
-    `version`, by its number or by a time. Files that are compacted away later are still read, see `clean`. Spark itself
-    reads a folder, and a URL for which it has jars, such as `s3a://`; its Python workers read `s3://`.
+    Only files of these days and types are opened. The rows are of the present version of the table, or of another
+    `version`, by number or by time. Files that are compacted away later are still read, see `clean`. Spark reads a
+    folder, and a URL for which there are jars, such as `s3a://`; Python workers read `s3://`.
     """
     table = delta.find(path, version)
     if table is None:
@@ -163,7 +163,7 @@ def _literal(path: str) -> str:
 
 
 def _written(placed: DataFrame, place: str) -> list[File]:
-    """Let workers write rows with a kind and a day into files of a table, one file of a partition at a time."""
+    """Let workers write rows with a kind and a day into files of a table, file after file."""
     check_workers(placed.sparkSession)
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -189,7 +189,7 @@ _ARROW: Final = pa.schema(
 
 
 def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[str, str], pa.RecordBatch]]:
-    """Yield the rows of sorted batches as pieces of one partition each, with the partition and without its columns."""
+    """Yield the rows of sorted batches as pieces of a single partition, with the partition apart."""
     for batch in batches:
         columns = [batch.column(name) for name in PARTITION]
         rows = batch.drop_columns([*PARTITION])

@@ -1,12 +1,12 @@
-"""Subscriptions in bulk: versions of an index, whose files never change, and are mapped by all workers of a machine.
+"""Subscriptions in bulk: versions of an index, in files that never change and that all workers of a machine map.
 
     versions/v0000000001.json                  the number of subscriptions, the fields of their filters, the files
-    files/v0000000001-…/index.ff               the engine's snapshot; its ids are row numbers in
+    files/v0000000001-…/index.ff               the engine's snapshot, with row numbers as ids, of
     files/v0000000001-…/subscriptions.arrow    id, owner and filter of each subscription
 
-A catalogue is a folder, or a URL such as `s3://bucket/subscriptions`, of which each machine has copies (see `copies`).
-A version appears whole or not at all; the highest version is the current version. `versions` has the steps, and those
-of pins, which give a micro-batch one version. No function here needs Spark.
+A catalogue is a folder, or a URL such as `s3://bucket/subscriptions`, and then each machine has copies (see `copies`).
+A version appears whole or not at all; the highest version is the current version. `versions` has the
+steps, and the pins, which give a micro-batch one version. No function here needs Spark.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def is_catalogue(path: str | Path) -> bool:
 
 
 def versions(path: str | Path) -> list[int]:
-    """Return the numbers of the versions that can be read, in ascending order."""
+    """Return the numbers of the readable versions, in ascending order."""
     return steps.present(Objects(path))
 
 
@@ -173,7 +173,7 @@ def _gone(path: str | Path, version: int) -> SubscriptionError:
 
 
 def _file(path: str | Path, about: About, name: str) -> Path:
-    """Return a file of a version, or a copy of it on this machine."""
+    """Return the path of a file of a version, or of a copy."""
     try:
         found = copies.local(Objects(path), f"{about.folder}/{name}", about.digests[name])
         found.stat()

@@ -1,7 +1,7 @@
-"""Copies of objects on this machine, for files that are mapped: fetched once a machine, and checked by their digests.
+"""Copies of objects on a machine, for mapped files: fetched once a machine, and checked by a digest.
 
-A copy is named after its digest and appears by a rename, so any process maps whole copies only. One process of the
-machine fetches an object while others wait. Copies that nobody has used for a week are deleted.
+A copy is named after the digest and appears by a rename, so any process maps whole copies only. A single process of a
+machine fetches an object while others wait. Copies without use for a week are deleted.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _CHUNK: Final = 1 << 20
 
 
 class CopyError(OSError):
-    """An object whose content is not the expected content."""
+    """An object with other content than expected."""
 
 
 def local(place: Objects, name: str, digest: str) -> Path:
-    """Return the path of an object that never changes: the object itself, if it is a file, or a copy of this machine.
+    """Return the path of an immutable object: of the object if the place is a folder, else of a copy.
 
     FileNotFoundError without the object.
     """
@@ -57,7 +57,7 @@ def _folder() -> Path:
 
 
 def _used(copy: Path) -> bool:
-    """Note that a copy is used; False without a copy."""
+    """Note the use of a copy; False without a copy."""
     try:
         os.utime(copy)
     except FileNotFoundError:
@@ -78,7 +78,7 @@ def _fetch(place: Objects, name: str, digest: str, copy: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """Exclude other processes of this machine; the lock ends with its process."""
+    """Exclude other processes of the machine; the lock ends with the process."""
     with lock.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,17 +1,17 @@
 """Versions of a catalogue and their pins, as objects: on a disk and in a bucket, without locks and renames.
 
-    versions/v0000000001.json     a version: whoever creates this object has published it
-    files/v0000000001-…/          its files, written before
-    fates/v0000000001             "held" by a micro-batch, or "gone": whichever is created first
-    uses/v0000000001              written anew while micro-batches use the version: its time is the last use
+    versions/v0000000001.json     a version: to create this object is to publish
+    files/v0000000001-…/          the files of the version, written before
+    fates/v0000000001             "held" by a micro-batch, or "gone": the first writer decides
+    uses/v0000000001              the time of the last use by a micro-batch: of the last change of this object
     gone/v0000000001              the files were deleted
-    pins/1795119846708000         the version of the micro-batch of this time: the first who creates it decides
+    pins/1795119846708000         the version of the micro-batch of this time: the first writer decides
 
-A version is deleted at once only if its fate could be created as `gone`: then no micro-batch holds it, and one that
-wants to must take a newer version. A version that was held is deleted when its last use is more than a day ago and many
-pins are newer. The small objects of a deleted version stay for a day more, so that a slow writer cannot take its number
-again. That the clocks of machines and storage differ by less than an hour, and that nobody pauses for a day between two
-steps, are the only assumptions on time.
+To delete a version, a writer creates the fate as `gone`. If that succeeds, no micro-batch holds the version, and later
+micro-batches must take a newer version. A held version is deleted when the last use is more than a day ago and many
+pins are newer. The small objects of a deleted version stay for another day, so that no slow writer takes the number
+again. Two assumptions on time are made: clocks of machines and storage differ by less than an hour, and no program
+pauses for a day between two steps.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _trimmed: dict[str, float] = {}
 
 
 def name(version: int) -> str:
-    """Return the name of a version, in whose order versions are listed."""
+    """Return the name of a version; names sort as the numbers do."""
     return f"v{version:010d}"
 
 
 def about_name(version: int) -> str:
-    """Return the name of the object that makes a version one."""
+    """Return the name of the object by which a version exists."""
     return f"versions/{name(version)}.json"
 
 
@@ -67,20 +67,20 @@ def newest(place: Objects) -> int:
 
 
 def present(place: Objects) -> list[int]:
-    """Return the numbers of the versions whose files are there, in order."""
+    """Return the numbers of the versions with files, in order."""
     gone = {*numbers(place.listed("gone"))}
     return [number for number in numbers(place.listed("versions")) if number not in gone]
 
 
 def publish(place: Objects, version: int, about: bytes) -> bool:
-    """Let a version appear; False if another writer has taken its number."""
+    """Let a version appear; False if another writer has taken the number."""
     return place.create(about_name(version), about)
 
 
 def pinned(place: Objects, moment: int, version: int) -> int | None:
-    """Pin a version, which is the newest, to a micro-batch, and return the version that is pinned.
+    """Pin the newest version to a micro-batch, and return the pinned version, perhaps an older pin's.
 
-    None if the version was deleted a moment ago: then a newer version is there.
+    None if the version was deleted a moment ago: then there is a newer version.
     """
     if not _hold(place, version):
         return None
@@ -93,7 +93,7 @@ def pinned(place: Objects, moment: int, version: int) -> int | None:
 
 
 def pin(place: Objects, moment: int) -> int | None:
-    """Return the version that is pinned to a micro-batch; None without a pin."""
+    """Return the pinned version of a micro-batch; None without a pin."""
     try:
         return int(place.read(_pin(moment)))
     except FileNotFoundError:
@@ -101,7 +101,7 @@ def pin(place: Objects, moment: int) -> int | None:
 
 
 def forget(place: Objects, keep: int) -> None:
-    """Delete the files of old versions, except those that a recent micro-batch may need again."""
+    """Delete the files of old versions, unless a recent micro-batch may need the version again."""
     before = _trim(place) - _HOUR  # a use is said again only now and then
     uses, gone = (_by_number(place, kind) for kind in ("uses", "gone"))
     decided = {*_by_number(place, "fates")}
@@ -119,13 +119,13 @@ def forget(place: Objects, keep: int) -> None:
 
 
 def _delete(place: Objects, version: int) -> None:
-    """Delete the files of a version whose fate is decided; who has mapped them still has them."""
+    """Delete the files of a version with the fate `gone`; mapped files stay readable."""
     place.delete_folder(_folder(place, version))
     place.put(f"gone/{name(version)}", b"")
 
 
 def _folder(place: Objects, version: int) -> str:
-    """Return the folder with the files of a version; "" for none of this number."""
+    """Return the folder with the files of a version; "" for a number without a version."""
     try:
         return msgspec.json.decode(place.read(about_name(version)), type=_Published).folder
     except FileNotFoundError:
@@ -143,7 +143,7 @@ def numbers(names: Iterable[Object | str]) -> list[int]:
 
 
 def _hold(place: Objects, version: int) -> bool:
-    """Hold a version for micro-batches, and say so again now and then; False if it is gone."""
+    """Hold a version for micro-batches, and note the use now and then; False if the version is gone."""
     touched = _touched[place.place]
     if time.monotonic() - touched.get(version, -_DAY) < _HOUR / 2 and place.find(f"uses/{name(version)}"):
         return True
@@ -160,7 +160,7 @@ def _fate(version: int) -> str:
 
 
 def _trim(place: Objects) -> float:
-    """Delete pins that are a day old if many are newer; return the time since which all pins are kept."""
+    """Delete pins that are a day old if many are newer; return the time of the oldest pin to keep."""
     pins = sorted(place.listed("pins"), key=lambda one: one.at)
     limit = time.time() - _DAY
     many = pins[-_PINS_KEPT].at.timestamp() if len(pins) >= _PINS_KEPT else 0.0

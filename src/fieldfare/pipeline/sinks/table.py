@@ -17,7 +17,7 @@ from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
 
 
 class TableOptions(Options, frozen=True):
-    """The options of a table."""
+    """The options of the kind `lake`: the place of a Delta table."""
 
     path: str
     """the folder or URL of the table"""
