@@ -151,7 +151,7 @@ def files_of(table: DeltaTable) -> list[Listed]:
         )
     found = pa.table(table.get_add_actions(flatten=True))
     names = ("path", f"partition.{KIND}", f"partition.{DAY}", "num_records", "size_bytes")
-    root = table.table_uri.removeprefix("file://").rstrip("/")
+    root = unquote(table.table_uri).removeprefix("file://").rstrip("/")
     rows = zip(*(found.column(name).to_pylist() for name in names), strict=True)
     return [Listed(f"{root}/{unquote(path)}", *rest) for path, *rest in rows]
 
