@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from fieldfare.core.domains import is_foreign
 from fieldfare.core.state_rows import filled
 from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
@@ -113,13 +114,13 @@ class ChannelHomes:
     def tell(self, type: str, *, but: str) -> None:
         """Tell all neighbours but one of a home."""
         for neighbour in self._core.links:
-            if neighbour != but:
+            if neighbour != but and not is_foreign(neighbour):
                 self._tell(neighbour, type)
 
     def tell_all(self, neighbour: str) -> None:
         """Tell a neighbour, which may have forgotten, of all channels that have moved."""
         for type, home in self._moved.items():
-            if home.epoch:
+            if home.epoch and not is_foreign(neighbour):
                 self._tell(neighbour, type)
 
     def _tell(self, neighbour: str, type: str) -> None:

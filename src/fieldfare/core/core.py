@@ -29,10 +29,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from fieldfare.core import recovery
+from fieldfare.core.borders import Borders
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channels import Channels
 from fieldfare.core.deliveries import Deliveries
 from fieldfare.core.devices import Devices
+from fieldfare.core.domains import Federation
 from fieldfare.core.dynamic_filters import DynamicFilters
 from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
@@ -90,6 +92,7 @@ class Core:
         places: Places = Places(),  # noqa: B008
         secure: bool = False,
         channels: ChannelMap = ChannelMap(),  # noqa: B008 - immutable
+        federation: Federation = Federation(),  # noqa: B008 - immutable
         publishers: PublisherPolicy = SAFE,
         proxies: tuple[str, ...] = (),
         life: str = "",
@@ -102,8 +105,8 @@ class Core:
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
         is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. The
         `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. Events of
-        the types in `channels` are numbered. The `life`
-        is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
+        the types in `channels` are numbered; the `federation` says which events cross to other domains. The `life` is a
+        unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
         latest, and a program without memory of its session gets a new identity.
         """
         self.broker = broker
@@ -133,6 +136,7 @@ class Core:
         self.handovers = Handovers(self, secure=secure)
         self.reminders = Reminders(self)
         self.channels = Channels(self, channels)
+        self.borders = Borders(self, federation)
         self.stand_ins = StandIns(self, publishers, proxies)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
@@ -285,7 +289,8 @@ class Core:
 
     def version_of(self, node: str) -> int:
         """Return the version that can be spoken with a node, neighbour or not; this node speaks with itself, too."""
-        return self.speaks if node == self.broker.name else self.envelopes.version_of(node)
+        here = node in (self.broker.name, self.borders.federation.address)
+        return self.speaks if here else self.envelopes.version_of(node)
 
     def versions_of(self, nodes: Iterable[str]) -> dict[str, int]:
         """Return the versions of nodes, without those that speak no more than the oldest version."""
@@ -361,7 +366,8 @@ class Core:
         if followed:
             self.replicas.describe_changed()
         events = [forward for forward, _ in accepted]
-        for forward, clients, neighbours, _, place in self.broker.route(events, sender, now):
+        routed = self.borders.without_private(self.broker.route(events, sender, now))
+        for forward, clients, neighbours, _, place in routed:
             self.position += 1
             to = self.deliveries.add_event(forward, self.position, clients)
             for name in clients if followed else ():

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from fieldfare.core.domains import is_foreign
 from fieldfare.core.state import Link, Origin, filter_key
 from fieldfare.core.state_rows import link_row
 from fieldfare.filters import EVERYTHING
@@ -104,6 +105,7 @@ class LinkTable(dict[str, Link]):
             logger.error("%d events that waited here for the node %s are dropped with its link", waiting, neighbour)
         core.envelopes.forget(neighbour, link.outbox.values())
         core.replicas.neighbour_removed(neighbour)
+        core.borders.forget(neighbour)
         step.store(Row("neighbour", (neighbour,)))
         step.store(*(Row("outbox", (neighbour, number)) for number in link.outbox))
         step.store(*(Row("told", (neighbour, about, *key)) for about, keys in link.filters.items() for key in keys))
@@ -183,6 +185,11 @@ class LinkTable(dict[str, Link]):
 
     def send(self, neighbour: str, message: Message) -> None:
         """Send a message to a neighbour, behind all earlier messages."""
+        if is_foreign(neighbour) and isinstance(message, m.Envelope):
+            crossing = self._core.borders.leaving(neighbour, message)
+            if crossing is None:
+                return
+            message = crossing
         data = wire.encode(message)
         self._core.buffer.store(Row("outbox", (neighbour, self.enqueue(neighbour, data)), data))
         self.store(neighbour)
@@ -249,7 +256,7 @@ class LinkTable(dict[str, Link]):
 
         Consecutive events are matched as a batch.
         """
-        core, link = self._core, self.known(neighbour)
+        core, link, foreign = self._core, self.known(neighbour), is_foreign(neighbour)
         count = 0
         events: list[tuple[m.Forward, Origin]] = []
         for number, data in enumerate(messages, first):
@@ -258,6 +265,8 @@ class LinkTable(dict[str, Link]):
             if number != link.received + 1:
                 raise ValueError(f"{neighbour} has left out its message {link.received + 1}")
             message = self._decode(neighbour, number, data)
+            if foreign:
+                message = core.borders.entering(neighbour, number, message)
             event = core.channels.opened(message) if isinstance(message, m.Envelope) else message
             if number in link.already:
                 del link.already[number]
@@ -310,7 +319,8 @@ class LinkTable(dict[str, Link]):
         instead = [FilterUpdate((EVERYTHING,), about=message.about)] if isinstance(message, FilterUpdate) else []
         for one in (message, *instead):
             try:
-                self.send_all(self._core.broker.receive(one, neighbour, now))
+                given = self._core.borders.cut(neighbour, one) if isinstance(one, FilterUpdate) else one
+                self.send_all(self._core.broker.receive(given, neighbour, now))
                 return one
             except Exception as error:  # noqa: BLE001 - whatever it is, it would be the same the next time
                 logger.error("message %d of %s cannot be taken, and is set aside: %s", number, neighbour, error)

@@ -17,6 +17,7 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from fieldfare.core.domains import is_foreign
 from fieldfare.core.dynamic_filters import read_dynamic
 from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
@@ -113,7 +114,8 @@ class Replicas:
         holders = self.holders.setdefault(name, {})
         life, changes = self._core.broker.life, self._core.changes
         fresh = f"{self._core.broker.name}/{life}/{changes}/{self._core.position}"
-        more = [one for one in sorted(self._core.links) if one not in holders][: self._count - len(holders)]
+        near = [one for one in sorted(self._core.links) if one not in holders and not is_foreign(one)]
+        more = near[: self._count - len(holders)]
         for number, holder in enumerate([*holders, *more]):  # a holder stays one: clients know its name
             present = self._core.sessions.describe(name, f"{fresh}+{number}", replica=True)
             known = holders.get(holder)
