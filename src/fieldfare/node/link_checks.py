@@ -53,7 +53,7 @@ def check_hello(hello: LinkHello, hood: Neighbourhood, version: int, subject: st
         raise LinkError(f"{hello.node} speaks version {hello.version}, though the connection has version {version}")
     if hello.strategy != node.config.strategy:
         raise LinkError(f"{hello.node} routes by {hello.strategy}, {node.name} by {node.config.strategy}")
-    name = named(hello, domain)
+    name = name_of(hello, domain)
     if subject is not None and name != subject:
         who = repr(subject) if subject else "nobody in particular"
         raise LinkError(f"the token of {name} is for {who}: a node joins with a token for its own name")
@@ -62,13 +62,13 @@ def check_hello(hello: LinkHello, hood: Neighbourhood, version: int, subject: st
     check_cycle(hello, hood, domain)
 
 
-def named(hello: LinkHello, domain: str) -> str:
+def name_of(hello: LinkHello, domain: str) -> str:
     """Return the name of a node, as this node knows it."""
     return seen_from_outside(hello.node, domain) if domain else hello.node
 
 
 def _check_cycle_of_domains(hello: LinkHello, hood: Neighbourhood, domain: str) -> None:
-    name = named(hello, domain)
+    name = name_of(hello, domain)
     others = [one for one in hood.node.core.links if domain_of(one) == domain and one != name]
     if others:
         raise LinkError(f"{hood.node.name} has a border to {domain} already, at {others[0]}")

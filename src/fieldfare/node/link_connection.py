@@ -31,7 +31,7 @@ from fieldfare.core.inputs import (
 )
 from fieldfare.core.state import Link
 from fieldfare.node.counters import LinkCounters
-from fieldfare.node.link_checks import LinkError, check_cycle, check_hello, check_stranger, named, other_domain
+from fieldfare.node.link_checks import LinkError, check_cycle, check_hello, check_stranger, name_of, other_domain
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.sockets import Socket
 from fieldfare.protocol import link_frames, wire
@@ -182,7 +182,7 @@ class LinkConnection:
         if waits:
             await self._send(self._hello(role))
         check_hello(hello, hood, self.version, self._subject, domain)
-        other = self.neighbour = named(hello, domain)
+        other = self.neighbour = name_of(hello, domain)
         self.url, self.life, self._answers = hello.url, hello.life, hello.answers and not domain
         wanted = Role(role) if self.dialled else Role(hello.role).opposite
         self._take_place(other)
