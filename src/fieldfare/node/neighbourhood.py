@@ -48,6 +48,10 @@ class Neighbourhood:
         found = {**{name: "" for name in links if name != without}, **found}
         return {name: found.get(name, "") for name in sorted(visible(found, without, self.domain))}
 
+    def nodes(self) -> dict[str, str]:
+        """Return the addresses of the reachable nodes of this domain, and of this node."""
+        return {name: url for name, url in self.reachable().items() if not is_foreign(name)}
+
     @property
     def domain(self) -> str:
         """The domain of this node."""
