@@ -39,12 +39,12 @@ class Domains(NamedTuple):
             return Federation()
         return Federation(self.domain(node), dict.fromkeys(map(self.domain, others), self.share))
 
-    def channels(self, node: str, all: ChannelMap) -> ChannelMap:
+    def channels(self, node: str, known: ChannelMap) -> ChannelMap:
         """Return the homes of channels in the settings of a node: of another domain, the address alone."""
         homes = {
-            type: home if self.near(node, home) else address_of(self.domain(home)) for type, home in all.homes.items()
+            type: home if self.near(node, home) else address_of(self.domain(home)) for type, home in known.homes.items()
         }
-        return all._replace(homes=homes)
+        return known._replace(homes=homes)
 
     def seen_from(self, domain: str, trace: Trace) -> list[Record]:
         """Return a trace without the clients of other domains, and without their events that are not shared."""

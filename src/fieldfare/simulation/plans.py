@@ -181,9 +181,7 @@ def federated(plan: Plan, dice: Dice) -> Plan:
     borders = tuple(dice.randrange(4) for _ in range(dice.choice((1, 1, 2, 3))))
     none: dict[str, Any] = {"members": 0, "key": "", "copies": False, "hierarchical": False, "publishers": "safe"}
     strategy = plan.strategy if STRATEGIES[plan.strategy].crosses_borders else dice.choice(_CROSSING)
-    return plan._replace(
-        steps=tuple(steps), borders=borders, private=dice.random() < 0.5, strategy=strategy, **none
-    )
+    return plan._replace(steps=tuple(steps), borders=borders, private=dice.random() < 0.5, strategy=strategy, **none)
 
 
 def with_moves(plan: Plan, dice: Dice) -> Plan:

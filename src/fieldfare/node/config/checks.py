@@ -99,7 +99,8 @@ def _check_channels(channels: ChannelSettings, sources: Sources) -> None:
         type, node = channel_of(text)
         if not type or (node and not is_name(node.removeprefix(AT))):
             raise sources.error(
-                "channels.types", f"{text!r} is no channel: write a type, or a type and a node or domain, as quote=oslo or bid=@south"
+                "channels.types",
+                f"{text!r} is no channel: write a type, or a type and a node or domain, as quote=oslo or bid=@south",
             )
         if not node and not channels.hosts:
             raise sources.error(
