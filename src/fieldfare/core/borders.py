@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from fieldfare.core.domains import Federation, domain_of, is_foreign, seen_from_outside
+from fieldfare.core.watchers import LinkWatcher
 from fieldfare.filters.errors import FilterTooComplex
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
@@ -36,7 +37,7 @@ NOTHING = m.FilterUpdate()
 logger = logging.getLogger("fieldfare.node")
 
 
-class Borders:
+class Borders(LinkWatcher):
     """The borders of a node, if it has any."""
 
     def __init__(self, core: Core, federation: Federation) -> None:
@@ -106,7 +107,7 @@ class Borders:
             small = share
         return NamedFilter(filter.name, small) if isinstance(filter, NamedFilter) else small
 
-    def forget(self, neighbour: str) -> None:
+    def link_ended(self, neighbour: str, _: Iterable[bytes | int]) -> None:
         """Forget the filters of a former neighbour."""
         self._cut = {key: known for key, known in self._cut.items() if key[0] != neighbour}
 

@@ -7,12 +7,14 @@ that no later envelope overtakes an earlier one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fieldfare.core.domains import address_of, domain_of, is_foreign
+from fieldfare.core.link_table import LinkTable
 from fieldfare.core.step import StepBuffer
+from fieldfare.core.watchers import LinkWatcher
 from fieldfare.protocol import handover, wire
 from fieldfare.protocol.channels import AnyChannelMessage
 from fieldfare.protocol.handover import AnyHandoverMessage
@@ -20,14 +22,11 @@ from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
 from fieldfare.protocol.versions import OLDEST, lacking
 
-if TYPE_CHECKING:
-    from fieldfare.core.link_table import LinkTable
-
 UNKNOWN: Final[Mapping[str, int]] = MappingProxyType({})
 """Versions of nodes, if nothing is known of them."""
 
 
-class Envelopes:
+class Envelopes(LinkWatcher):
     """The ways to other nodes, and the waiting envelopes."""
 
     def __init__(self, name: str, links: LinkTable, buffer: StepBuffer) -> None:
@@ -44,6 +43,8 @@ class Envelopes:
         self._parked: dict[int, Envelope] = {}
         """Envelopes that wait, by the number of their row."""
         self._count = 0
+        self.at_border: Callable[[str, Envelope], Envelope | None] = lambda _, envelope: envelope
+        """Returns an envelope for a neighbour in another domain as that domain may read it; None: it may not."""
 
     def send(self, to: str, message: AnyHandoverMessage | AnyChannelMessage) -> None:
         """Send a message to a node, unless the node's version lacks the kind of message."""
@@ -62,7 +63,9 @@ class Envelopes:
         """
         way = self.way(envelope.to, via)
         if way is not None:
-            self._links.send(way, envelope)
+            leaving = self.at_border(way, envelope) if is_foreign(way) else envelope
+            if leaving is not None:
+                self._links.send(way, leaving)
             return
         self._count += 1
         self._parked[self._count] = envelope
@@ -115,7 +118,7 @@ class Envelopes:
             self._buffer.store(Row("parked", (number,)))
             self.forward(envelope)
 
-    def forget(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
+    def link_ended(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
         """Forget a former neighbour; the envelopes in the outbox have to find another way."""
         if self._behind.pop(neighbour, None) is not None:
             self._buffer.store(Row("reach", (neighbour,)))

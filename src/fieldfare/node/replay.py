@@ -69,10 +69,10 @@ async def subscribe(
         found.add(matching(log.read(begin, log.last), filter, number))
         found.add(matching(core.unwritten, filter, number))  # events of the same step, which are not in the log yet
         if change is None:
-            core.sessions.change_filters(m.Subscribe(id, filter), session, now)
+            core.presence.change_filters(m.Subscribe(id, filter), session, now)
         else:
             change(core, now)
-        core.deliveries.replay(session, found.waiting(now + core.ahead))
+        core.deliveries.replay(session, found.waiting(now + core.journal.ahead))
 
     await node.submit(begin_now)
     return begin_of if older else 0

@@ -111,8 +111,8 @@ class ChannelSettings(Part, frozen=True):
     """Types of events with a total order in the whole overlay. All nodes must have the same values."""
 
     types: tuple[str, ...] = ()
-    """types with a channel, each alone or with the node that numbers its events, as `quote` or `quote=oslo`; or with the
-    domain of that node, as `bid=@south`"""
+    """types with a channel, each alone or with the node that numbers its events, as `quote` or `quote=oslo`; or with
+    the domain of that node, as `bid=@south`"""
     hosts: tuple[str, ...] = ()
     """names of the nodes among which the types without a node are divided, by hashing"""
     field: str = "type"
