@@ -1,11 +1,11 @@
-"""`Borders`: what crosses the links to other domains, and under which names.
+"""`Borders`: the traffic between domains, and the names in it.
 
 A border lets shared events pass, with the filters for such events, and the envelopes of channels: a question to the
 home of a channel, its answer, and events for the home. Nothing else crosses: no session, replica or overview, no name
 of a node but in the form `NODE@DOMAIN`, and no move of a channel inside a domain.
 
-A type of events has its home in one domain only. The other domains name that domain as the home, as `bid=@south`.
-Envelopes to `@south` go to the border like those to any node behind it; the node on the other side knows the home. So
+The home of a type of events is in one domain only. The other domains name the domain as the home, as `bid=@south`.
+Envelopes to `@south` go to the border like envelopes to any node there; the node on the other side knows the home. So
 events of the type still enter the tree at one node, with one number for all domains.
 """
 
@@ -38,25 +38,25 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class Borders(LinkWatcher):
-    """The borders of a node, if it has any."""
+    """The borders of a node; most nodes have none."""
 
     def __init__(self, core: Core, federation: Federation) -> None:
         """Begin without known filters of other domains."""
         self._core = core
         self.federation = federation
         self._cut: dict[tuple[str, str], dict[Filter, set[Filter]]] = {}
-        """By neighbour and subject: each filter in force, with the filters of the neighbour that it stands for."""
+        """By neighbour and subject: each filter in force, with the filters of the neighbour behind the filter."""
         self._refused: set[str] = set()
         """Types of events of which an error was logged already."""
 
     def share_of(self, neighbour: str) -> Filter | None:
-        """Return the filter of the events that may cross a border; None: none, as the settings name no such domain."""
+        """Return the filter of the events for both sides of a border; None: none, as the settings name no such domain."""
         return self.federation.shares.get(domain_of(neighbour))
 
     # Events and filters
 
     def without_private(self, routed: list[Routed]) -> list[Routed]:
-        """Let events that are not shared stay in the domain, even where a strategy sends all events to everybody."""
+        """Keep private events in the domain, even where a strategy sends all events to everybody."""
         if not self.federation.domain:
             return routed
         return [one._replace(neighbours=tuple(self._open_to(one))) for one in routed]
@@ -114,7 +114,7 @@ class Borders(LinkWatcher):
     # Messages from other domains
 
     def entering(self, neighbour: str, number: int, message: m.Message) -> m.Message:
-        """Return a message of another domain, addressed as this domain knows the receiver; an unwanted one is nothing.
+        """Return a message of another domain with the address of the receiver here; an unwanted message is nothing.
 
         An accepted event that cannot go on is set aside, with an error in the log.
         """
@@ -130,7 +130,7 @@ class Borders(LinkWatcher):
             return NOTHING
 
     def _event(self, neighbour: str, forward: m.Forward) -> m.Message:
-        """Return an event, unless this domain does not share such events or has another channel for their type."""
+        """Return an event, unless the domain does not share such events or has another channel for the type."""
         if not self._is_shared(neighbour, forward):
             return NOTHING
         type = c.type_of(forward.by)
@@ -164,7 +164,7 @@ class Borders(LinkWatcher):
         return replace(envelope, to=node or self._home_for(envelope, content))
 
     def _home_for(self, envelope: m.Envelope, content: m.Forward | c.AnyChannelMessage) -> str:
-        """Return the home of a channel of this domain, as this node knows the home."""
+        """Return the home of a channel of the own domain, as the node knows the home."""
         type = c.type_of(content.by) if isinstance(content, m.Forward) else content.type
         home = self._core.channels.homes.of(type).node
         if home and not is_foreign(home):
@@ -176,7 +176,7 @@ class Borders(LinkWatcher):
     # Envelopes to other domains
 
     def leaving(self, neighbour: str, envelope: m.Envelope) -> m.Envelope | None:
-        """Return an envelope under the name by which other domains can answer; None: the border is closed to it."""
+        """Return an envelope under a name for answers of other domains; None: the border is closed to the content."""
         try:
             content = _content_of(envelope)
         except ValueError:  # about a session, as if a client names the other domain as the former node

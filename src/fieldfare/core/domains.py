@@ -1,6 +1,6 @@
-"""`Federation`: the domain of a node, and the events that this domain shares with its neighbours.
+"""`Federation`: the domain of a node, and the events for neighbouring domains.
 
-Domains are overlays that know nothing of each other's nodes. Two domains meet at a *border*: a link between two nodes,
+Domains are overlays without knowledge of each other's nodes. Two domains meet at a *border*: a link between two nodes,
 each of which knows the other as `NODE@DOMAIN`. Other nodes know another domain by its *address*, `@DOMAIN`, as if a
 domain were a single node behind the border. Domains and borders form a tree, as nodes and links do.
 """
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from fieldfare.filters.filter import Filter
 
 AT: Final = "@"
-"""Between the name of a node and its domain; no name of a node contains it."""
+"""Between the names of a node and of a domain; no name of a node contains the sign."""
 
 
 class Federation(NamedTuple):
@@ -22,7 +22,7 @@ class Federation(NamedTuple):
 
     domain: str = ""
     shares: Mapping[str, Filter] = MappingProxyType({})
-    """By neighbouring domain: the events that may cross the border, in either direction."""
+    """By neighbouring domain: the events for both sides of the border."""
 
     @property
     def address(self) -> str:
@@ -67,7 +67,7 @@ def seen_from_outside(name: str, domain: str) -> str:
 
 
 def visible(names: Iterable[str], neighbour: str, domain: str) -> set[str]:
-    """Return the names that a neighbour may hear, of all that a node of a domain reaches.
+    """Return the names for a neighbour, of all nodes and domains in reach of a node.
 
     >>> sorted(visible(["oslo", "rome@south", "@south"], "bern", "north"))
     ['@south', 'oslo']

@@ -19,9 +19,9 @@ class LinkError(ValueError):
 
 
 def other_domain(hello: LinkHello, hood: Neighbourhood, expected: str, *, dialled: bool) -> str:
-    """Return the domain of a node beyond a border; empty for a node of this domain.
+    """Return the domain of a node beyond a border; empty for a node of the same domain.
 
-    Only a node of the `expected` domain is right, if this node has dialled a border.
+    Only a node of the `expected` domain is right for a border that was dialled.
     """
     mine, theirs = hood.domain, hello.domain
     if expected and theirs != expected:
@@ -63,7 +63,7 @@ def check_hello(hello: LinkHello, hood: Neighbourhood, version: int, subject: st
 
 
 def name_of(hello: LinkHello, domain: str) -> str:
-    """Return the name of a node, as this node knows it."""
+    """Return the name of a node behind a link."""
     return seen_from_outside(hello.node, domain) if domain else hello.node
 
 

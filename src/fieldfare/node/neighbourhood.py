@@ -38,7 +38,7 @@ class Neighbourhood:
 
         The neighbour announces the address of the neighbour; the address of a node further away is announced by
         the longest-known neighbour. Clients follow sessions to the addresses, with tickets. Of other domains, only the
-        addresses of the domains are known, and to other domains only that of this one.
+        addresses of the domains are known.
         """
         links, found = self.node.core.links, {self.node.name: self.url}
         for neighbour, nodes in self.behind.items():
@@ -49,12 +49,12 @@ class Neighbourhood:
         return {name: found.get(name, "") for name in sorted(visible(found, without, self.domain))}
 
     def nodes(self) -> dict[str, str]:
-        """Return the addresses of the reachable nodes of this domain, and of this node."""
+        """Return the addresses of the node and of all reachable nodes of the domain."""
         return {name: url for name, url in self.reachable().items() if not is_foreign(name)}
 
     @property
     def domain(self) -> str:
-        """The domain of this node."""
+        """The domain of the node."""
         return self.node.config.federation.domain
 
     def domains(self, without: str = "") -> dict[str, str]:

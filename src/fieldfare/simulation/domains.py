@@ -1,4 +1,4 @@
-"""Domains of simulated nodes: who is in which, what borders let pass, and what a domain can see of a trace."""
+"""Domains of simulated nodes: members and borders, and the part of a trace for the eyes of a domain."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from fieldfare.simulation.trace import Delivered, Published, Record, Subscribed,
 
 
 class Domains(NamedTuple):
-    """The domain of each node; nodes that are left out are in one domain without a name."""
+    """The domain of each node; the other nodes are in a domain without a name."""
 
     of: Mapping[str, str] = MappingProxyType({})
     share: Filter = EVERYTHING
-    """Filter of the events that cross the borders."""
+    """Filter of the events for all domains."""
 
     def domain(self, node: str) -> str:
         """Return the domain of a node."""
         return self.of.get(node, "")
 
     def near(self, node: str, other: str) -> bool:
-        """Tell whether two nodes are in one domain."""
+        """Tell whether two nodes have the same domain."""
         return self.domain(node) == self.domain(other)
 
     def name(self, other: str, node: str) -> str:
-        """Return the name of another node as a node knows it."""
+        """Return the name of another node for a node."""
         return other if self.near(node, other) else seen_from_outside(other, self.domain(other))
 
     def federation(self, node: str, edges: Iterable[tuple[str, str]]) -> Federation:
@@ -47,7 +47,7 @@ class Domains(NamedTuple):
         return known._replace(homes=homes)
 
     def seen_from(self, domain: str, trace: Trace) -> list[Record]:
-        """Return a trace without the clients of other domains, and without their events that are not shared."""
+        """Return a trace without the clients of other domains, and without private events of other domains."""
         found: list[Record] = []
         for record in trace:
             if isinstance(record, Delivered | Subscribed | Unsubscribed | Published):

@@ -1,4 +1,4 @@
-"""The borders of a node to other domains, as its settings describe them."""
+"""The borders of a node to other domains, by the settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fieldfare.routing.strategies import by_name
 
 
 def federation_of(config: Config) -> Federation:
-    """Return the domain of a node, with the events that cross its borders."""
+    """Return the domain of a node, with the events for each border."""
     shares = {domain: _filter(border.share) for domain, border in config.federation.borders.items()}
     return Federation(config.federation.domain, shares)
 
@@ -26,7 +26,7 @@ def _filter(share: bool | str) -> Filter:
 
 
 def check_federation(config: Config, sources: Sources) -> None:
-    """Raise a ConfigError for the first setting of `[federation]` that breaks a rule."""
+    """Raise a ConfigError for the first wrong setting of `[federation]`."""
     own, borders = config.federation.domain, config.federation.borders
     if own and not is_name(own):
         raise sources.error("federation.domain", "a name has letters, digits, dots, dashes and underscores")
