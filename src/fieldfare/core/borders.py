@@ -50,7 +50,7 @@ class Borders(LinkWatcher):
         """Types of events of which an error was logged already."""
 
     def share_of(self, neighbour: str) -> Filter | None:
-        """Return the filter of the events for both sides of a border; None: none, as the settings name no such domain."""
+        """Return the filter of the events for both sides of a border; None: the settings name no such domain."""
         return self.federation.shares.get(domain_of(neighbour))
 
     # Events and filters
