@@ -11,8 +11,8 @@ import pytest
 
 import fieldfare
 from fieldfare.core.core import Core
-from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
 from fieldfare.core.inputs import Attach
+from fieldfare.core.parameter_inputs import SetParameters, SubscribeDynamic
 from fieldfare.core.recovery import NEW_ROWS, life_rows
 from fieldfare.core.state import Link, Pending, Session
 from fieldfare.core.state_rows import link_row, pending_row, session_row

@@ -93,11 +93,11 @@ def test_whatever_goes_wrong_in_writing_ends_the_node_as_a_whole(
     async def test() -> None:
         node = Node(config)
         await node.start()
-        await node.submit(lambda core, now: core.sessions.attach("bob", "b", now))
+        await node.submit(lambda core, now: core.presence.attach("bob", "b", now))
         assert await node.publish(Publication("bob", 1, [Event({"x": 1})])) == 1
 
         def fails(*_: object) -> None:
-            node.core.position += 7  # it got half-way
+            node.core.journal.position += 7  # it got half-way
             raise error
 
         of, name = broken.split(".")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from fieldfare.core.state_rows import filled
+from fieldfare.core.watchers import LinkWatcher
 from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row, StoredRows
@@ -42,7 +43,7 @@ class Home(msgspec.Struct, frozen=True, array_like=True):
     """At the former home: the next home does not advertise the events yet, so this node goes on to do so."""
 
 
-class ChannelHomes:
+class ChannelHomes(LinkWatcher):
     """The homes of all channels, by type."""
 
     def __init__(self, core: Core, settings: dict[str, str]) -> None:
@@ -116,11 +117,13 @@ class ChannelHomes:
             if neighbour != but:
                 self._tell(neighbour, type)
 
-    def tell_all(self, neighbour: str) -> None:
+    def link_begun(self, neighbour: str) -> None:
         """Tell a neighbour, which may have forgotten, of all channels that have moved."""
         for type, home in self._moved.items():
             if home.epoch:
                 self._tell(neighbour, type)
+
+    link_resumed = link_begun
 
     def _tell(self, neighbour: str, type: str) -> None:
         home = self.of(type)

@@ -84,7 +84,7 @@ class ChannelMoves:
             raise RequestRefused(f"the home of the channel of {type} has not answered yet")
         if target != core.broker.name and not core.envelopes.knows(target):
             raise RequestRefused(f"{core.broker.name} knows no way to a node {target}")
-        core.require(_HANDOVER, *core.envelopes.reached())
+        core.versions.require(_HANDOVER, *core.envelopes.reached())
         if self._homes.here(type):
             self.begin(type, target)
         else:
@@ -109,7 +109,7 @@ class ChannelMoves:
             self._homes.set(type, Home(home.node, home.epoch))
             return
         neighbour = core.envelopes.way(home.target)
-        if neighbour is None or not core.links.is_up(neighbour) or not has(core.version_of(neighbour), _HANDOVER):
+        if neighbour is None or not core.links.is_up(neighbour) or not has(core.versions.of(neighbour), _HANDOVER):
             return  # `SetReachable` tries again
         epoch, last = home.epoch + 1, core.channels.counts.get(type, core.channels.map.first - 1)
         self._homes.set(type, Home(neighbour, epoch, leaving=True))

@@ -118,7 +118,7 @@ class Channels:
             more = {"first": origin.first, "last": origin.last, "channel_home": home, **options_of(one)}
             details = EntryDetails(one.by, one.source, LOCAL, **more)
             event = msgpack.encode(one.event)
-            self._sent = core.append_entry(now, one.publisher, handed_over(one.sequence), event, details)
+            self._sent = core.journal.append(now, one.publisher, handed_over(one.sequence), event, details)
             self.send_home(one)
         self._store_sent()
 
@@ -194,7 +194,7 @@ class Channels:
         core = self._core
         for type in self.waiting if self.map.homes else ():
             home = self.homes.of(type).node
-            knows = has(min(core.speaks, core.version_of(home)), c.JoinChannel.__name__)
+            knows = has(min(core.versions.speaks, core.versions.of(home)), c.JoinChannel.__name__)
             if type not in self._asked and knows and core.envelopes.knows(home):
                 self._asked.add(type)
                 core.envelopes.send(home, c.JoinChannel(type))

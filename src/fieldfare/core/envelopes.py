@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fieldfare.core.link_table import LinkTable
 from fieldfare.core.step import StepBuffer
+from fieldfare.core.watchers import LinkWatcher
 from fieldfare.protocol import handover, wire
 from fieldfare.protocol.channels import AnyChannelMessage
 from fieldfare.protocol.handover import AnyHandoverMessage
@@ -19,14 +21,11 @@ from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
 from fieldfare.protocol.versions import OLDEST, lacking
 
-if TYPE_CHECKING:
-    from fieldfare.core.link_table import LinkTable
-
 UNKNOWN: Final[Mapping[str, int]] = MappingProxyType({})
 """Versions of nodes, if nothing is known of them."""
 
 
-class Envelopes:
+class Envelopes(LinkWatcher):
     """The ways to other nodes, and the waiting envelopes."""
 
     def __init__(self, name: str, links: LinkTable, buffer: StepBuffer) -> None:
@@ -109,7 +108,7 @@ class Envelopes:
             self._buffer.store(Row("parked", (number,)))
             self.forward(envelope)
 
-    def forget(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
+    def link_ended(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
         """Forget a former neighbour; the envelopes in the outbox have to find another way."""
         if self._behind.pop(neighbour, None) is not None:
             self._buffer.store(Row("reach", (neighbour,)))

@@ -282,7 +282,7 @@ class LinkConnection:
             await self._wake.wait()
             self._wake.clear()
             nodes = self._hood.reachable(without=other)
-            reachable = ReachableNodes(nodes, self._node.core.versions_of(nodes))
+            reachable = ReachableNodes(nodes, self._node.core.versions.newer(nodes))
             if reachable != self._reachable:
                 self._reachable = reachable
                 await self._send(reachable)

@@ -108,9 +108,9 @@ class LinkEnd:
         host, other, core = self.host, self.neighbour, self.host.core
         reaches = {name: dict.fromkeys(host.behind.get(name, (name,)), "") for name in core.links}
         role = self.role.value
-        self.out.send(LinkHello(host.name, "", "", core.speaks, role, reaches=reaches, life=core.life))
+        self.out.send(LinkHello(host.name, "", "", core.versions.speaks, role, reaches=reaches, life=core.life))
         hello = yield self.inbox
-        self.life, version = hello.life, min(hello.version, core.speaks)
+        self.life, version = hello.life, min(hello.version, core.versions.speaks)
         former = host.links.get(other)
         if former is not None:
             if former.life != self.life:  # the end of another process of the neighbour is not noticed yet
@@ -153,7 +153,7 @@ class LinkEnd:
 
     def _accept(self, frame: Any) -> Work:
         host, other = self.host, self.neighbour
-        if host.core.speaks < NEWEST and (kind := _unknown(frame, host.name, host.core.speaks)):
+        if host.core.versions.speaks < NEWEST and (kind := _unknown(frame, host.name, host.core.versions.speaks)):
             host.network.problem(f"{other} sends {kind} to {host.name}, which does not know it")
         match frame:
             case Messages(first=first, messages=messages):
@@ -175,7 +175,7 @@ class LinkEnd:
         if not self.up or not self.open or other not in links:
             return
         nodes = self._reachable_without(other)
-        reachable = ReachableNodes(dict.fromkeys(nodes, ""), host.core.versions_of(nodes))
+        reachable = ReachableNodes(dict.fromkeys(nodes, ""), host.core.versions.newer(nodes))
         if reachable != self._reachable:
             self._reachable = reachable
             self.out.send(reachable)
