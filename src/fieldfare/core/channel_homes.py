@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from fieldfare.core.domains import is_foreign
 from fieldfare.core.state_rows import filled
 from fieldfare.core.watchers import LinkWatcher
 from fieldfare.protocol import channels as c
@@ -114,13 +115,13 @@ class ChannelHomes(LinkWatcher):
     def tell(self, type: str, *, but: str) -> None:
         """Tell all neighbours but one of a home."""
         for neighbour in self._core.links:
-            if neighbour != but:
+            if neighbour != but and not is_foreign(neighbour):
                 self._tell(neighbour, type)
 
     def link_begun(self, neighbour: str) -> None:
         """Tell a neighbour, which may have forgotten, of all channels that have moved."""
         for type, home in self._moved.items():
-            if home.epoch:
+            if home.epoch and not is_foreign(neighbour):
                 self._tell(neighbour, type)
 
     link_resumed = link_begun

@@ -30,6 +30,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fieldfare.core.channel_homes import ChannelHomes, Home
+from fieldfare.core.domains import domain_of, is_foreign
 from fieldfare.core.state import Origin, RequestRefused
 from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
@@ -80,6 +81,8 @@ class ChannelMoves:
         core = self._core
         if type not in self._homes.types:
             raise RequestRefused(f"the settings of {core.broker.name} have no channel of the type {type}")
+        if is_foreign(home := self._homes.of(type).node):
+            raise RequestRefused(f"the channel of {type} is in the domain {domain_of(home)}, and moves inside it only")
         if type in core.channels.waiting:
             raise RequestRefused(f"the home of the channel of {type} has not answered yet")
         if target != core.broker.name and not core.envelopes.knows(target):

@@ -31,10 +31,12 @@ from msgspec.structs import replace
 from fieldfare.core import incoming, recovery
 from fieldfare.core.arrivals import Arrivals
 from fieldfare.core.base import Base
+from fieldfare.core.borders import Borders
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channels import Channels
 from fieldfare.core.departed import Departed
 from fieldfare.core.departures import Departures
+from fieldfare.core.domains import Federation
 from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
 from fieldfare.core.inputs import Acknowledge, Input
@@ -86,6 +88,7 @@ class Core:
         places: Places = Places(),  # noqa: B008
         secure: bool = False,
         channels: ChannelMap = ChannelMap(),  # noqa: B008 - immutable
+        federation: Federation = Federation(),  # noqa: B008 - immutable
         publishers: PublisherPolicy = SAFE,
         proxies: tuple[str, ...] = (),
         life: str = "",
@@ -98,8 +101,8 @@ class Core:
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
         is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. The
         `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. Events of
-        the types in `channels` are numbered. The `life`
-        is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
+        the types in `channels` are numbered; the `federation` says which events cross to other domains. The `life` is a
+        unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
         latest, and a program without memory of its session gets a new identity.
         """
         self.broker = broker
@@ -111,7 +114,7 @@ class Core:
         self.journal = Journal(self.buffer, life)
         self.links = LinkTable(broker, self.journal, self.buffer)
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
-        self.versions = PeerVersions(broker.name, speaks, self.envelopes)
+        self.versions = PeerVersions(broker.name, speaks, self.envelopes, federation.address)
         base = Base(broker, self.buffer, self.journal, self.links, self.envelopes, self.versions)
         # Every part gets the parts below it, and none knows the core.
         parts = session_parts(base, places, limit=limit, queue=queue, policy=policy)
@@ -134,9 +137,11 @@ class Core:
         )
         self.reminders = Reminders(parts.sessions.states, departures, self.envelopes)
         self.channels = Channels(self, channels)
+        self.borders = Borders(self, federation)
+        self.envelopes.at_border = self.borders.leaving
         self.sessions.watchers = (self.dynamic, self.handovers, self.replicas, self.members, parts.device_places)
         self.deliveries.watchers = (self.replicas, self.members)
-        self.links.watchers = (self.envelopes, self.replicas, self.channels.homes)
+        self.links.watchers = (self.envelopes, self.replicas, self.channels.homes, self.borders)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
         }
@@ -362,7 +367,8 @@ class Core:
         if followed:
             self.replicas.describe_changed()
         journal, events = self.journal, [forward for forward, _ in accepted]
-        for forward, clients, neighbours, _, place in self.broker.route(events, sender, now):
+        routed = self.borders.without_private(self.broker.route(events, sender, now))
+        for forward, clients, neighbours, _, place in routed:
             journal.position += 1
             to = self.deliveries.add_event(forward, journal.position, clients)
             for name in clients if followed else ():

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from fieldfare.core.domains import is_foreign
 from fieldfare.core.state import Origin
 from fieldfare.filters import EVERYTHING
 from fieldfare.protocol import messages as m
@@ -33,6 +34,8 @@ def receive(core: Core, neighbour: str, first: int, messages: Sequence[bytes], n
         if number != link.received + 1:
             raise ValueError(f"{neighbour} has left out its message {link.received + 1}")
         message = _decode(core, neighbour, number, data)
+        if is_foreign(neighbour):
+            message = core.borders.entering(neighbour, number, message)
         event = core.channels.opened(message) if isinstance(message, m.Envelope) else message
         if number in link.already:
             del link.already[number]
@@ -88,7 +91,8 @@ def _apply_change(core: Core, neighbour: str, number: int, message: Message, now
     instead = [FilterUpdate((EVERYTHING,), about=message.about)] if isinstance(message, FilterUpdate) else []
     for one in (message, *instead):
         try:
-            core.links.send_all(core.broker.receive(one, neighbour, now))
+            given = core.borders.cut(neighbour, one) if isinstance(one, FilterUpdate) else one
+            core.links.send_all(core.broker.receive(given, neighbour, now))
             return one
         except Exception as error:  # noqa: BLE001 - whatever it is, it would be the same the next time
             logger.error("message %d of %s cannot be taken, and is set aside: %s", number, neighbour, error)

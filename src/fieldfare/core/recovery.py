@@ -162,7 +162,8 @@ def _restore_filters(core: Core, stored: StoredRows) -> None:
         for about in sorted(link.filters):  # advertisements first: subscriptions may depend on them
             # An unreadable filter of a neighbour may be any filter: the neighbour gets all events, and misses none.
             filters = dict.fromkeys(_of_neighbour(key, neighbour) for key in link.filters[about])
-            core.broker.receive(FilterUpdate(tuple(filters), about=about), neighbour, core.now)
+            update = core.borders.cut(neighbour, FilterUpdate(tuple(filters), about=about))
+            core.broker.receive(update, neighbour, core.now)
     for about, make in (("advertisements", m.Advertise), ("subscriptions", m.Subscribe)):
         for (name, id), text in stored.get(about, {}).items():
             filter = _parsed(text, f"of the session {name} ({id}), which is without it")

@@ -19,6 +19,7 @@ from itertools import islice
 from typing import Any, Final
 
 from fieldfare.core.base import Base
+from fieldfare.core.domains import is_foreign
 from fieldfare.core.dynamic_filters import read_dynamic
 from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
@@ -117,7 +118,8 @@ class Replicas(SessionWatcher, DeliveryWatcher, LinkWatcher):
         holders = self.holders.setdefault(name, {})
         life, changes = self._base.broker.life, self._sessions.changes + self._base.links.changes
         fresh = f"{self._base.name}/{life}/{changes}/{self._base.journal.position}"
-        more = [one for one in sorted(self._base.links) if one not in holders][: self._count - len(holders)]
+        near = [one for one in sorted(self._base.links) if one not in holders and not is_foreign(one)]
+        more = near[: self._count - len(holders)]
         for number, holder in enumerate([*holders, *more]):  # a holder stays one: clients know its name
             present = self._parts.descriptions.of(name, f"{fresh}+{number}", replica=True)
             known = holders.get(holder)

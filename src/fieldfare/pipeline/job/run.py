@@ -43,7 +43,7 @@ class Plan:
 
     pipeline: Pipeline
     records: DataFrame
-    subscriptions: Path | None
+    subscriptions: str | Path | None
     sinks: Sequence[Sink]
     names: Names | None = None
     """the meaning of the numbers of subscriptions in the records"""

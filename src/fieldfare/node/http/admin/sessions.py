@@ -146,7 +146,7 @@ async def _move(call: Call) -> Response:
     session = node.core.sessions.get(asked.session)
     if session is None or not session.durable or asked.session.startswith(INTERNAL):
         raise Problem(404, f"there is no durable session {asked.session[:200]} of a client")
-    if asked.to == node.name or asked.to not in call.service.hood.reachable():
+    if asked.to == node.name or asked.to not in call.service.hood.nodes():
         raise Problem(404, f"there is no other node {asked.to[:200]} in this overlay")
     ticket = node.fresh_name()
     await node.submit(OfferSession(asked.session, asked.to, ticket))
