@@ -83,6 +83,7 @@ def test_each_form_is_the_same_on_each_way(
     due = expected(rows)
     counts = Counter(id for _, id in due.elements())
     assert found(match_events(events, wanted)) == due
+    lists: list[Any] = []
     for descriptors in (True, False):
 
         def made(form: Any, keep: Any = None, descriptors: bool = descriptors) -> DataFrame:

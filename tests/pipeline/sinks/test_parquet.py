@@ -44,11 +44,10 @@ def test_deliveries_that_workers_write_are_there_once(
 ) -> None:
     sink = parquet.make(SinkSettings("parquet", "deliveries", {"path": str(tmp_path / "out")}))
     sink.write_matched(matched(spark, tmp_path, FIRST), Batch(WRITER, 0))
-    real = parquet.committed
-    monkeypatch.setattr(parquet, "committed", _dies)
-    with pytest.raises(KeyboardInterrupt):
-        sink.write_matched(matched(spark, tmp_path, SECOND), Batch(WRITER, 1))
-    monkeypatch.setattr(parquet, "committed", real)
+    with monkeypatch.context() as patched:
+        patched.setattr(parquet, "committed", _dies)
+        with pytest.raises(KeyboardInterrupt):
+            sink.write_matched(matched(spark, tmp_path, SECOND), Batch(WRITER, 1))
     assert _ids(spark, tmp_path) == FIRST
     for ids, number in ((SECOND, 1), (SECOND, 1), (FIRST, 0), ([], 2)):  # the last two were there, or have no row
         sink.write_matched(matched(spark, tmp_path, ids), Batch(WRITER, number))

@@ -111,7 +111,8 @@ def _cut(rules: Sequence[Rule]) -> tuple[pa.Table, pa.Table]:
         for key in [first[1]] if equal else range(first[1] // VALUES, first[2] // VALUES + 1):
             for name, value in _row(id, key, first, others, most):
                 (exact if equal else ranged)[name].append(value)
-    return tuple(pa.table({n: pa.array(c, pa.int32()) for n, c in some.items()}) for some in (exact, ranged))  # type: ignore[return-value]
+    first, second = (pa.table({n: pa.array(c, pa.int32()) for n, c in some.items()}) for some in (exact, ranged))
+    return first, second
 
 
 def _row(id: int, key: int, first: Any, others: Sequence[Any], most: int) -> Iterator[tuple[str, int | None]]:
