@@ -30,7 +30,7 @@ DONE: Final = "_SUCCESS"
 
 
 class Part(NamedTuple):
-    """A file that a task has written."""
+    """A file of a task."""
 
     path: str
     """the name of the file, in the folder that the task was given"""
@@ -66,7 +66,7 @@ def written(folder: Path, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def _writer(path: Path, schema: Any) -> Any:
-    """Open a file. Texts that repeat have no statistics, which would cost more than all else, and cut off nothing."""
+    """Open a file. Repeated texts have no statistics, which would cost more than all else, and cut off nothing."""
     repeated = [pa.types.is_dictionary(one.type) and pa.types.is_string(one.type.value_type) for one in schema]
     some = [name for name, text in zip(schema.names, repeated, strict=True) if not text]
     return pq.ParquetWriter(path, schema, compression="snappy", store_schema=False, write_statistics=some)
@@ -80,7 +80,7 @@ def staged(descriptors: DataFrame) -> list[Part]:
 def publish(staging: Path, parts: Sequence[Part], target: Path) -> None:
     """Let a folder with just these files appear in one step; an existing folder is replaced.
 
-    The files move to a fresh folder first: an attempt that Spark has given up may still write to the old one.
+    The files move to a fresh folder first: an attempt without hope may still write to the old folder.
     """
     draft = staging.with_name(f"{staging.name}-draft")
     draft.mkdir(parents=True)
@@ -104,7 +104,7 @@ def is_published(target: Path) -> bool:
 
 
 def discard(staging: Path) -> None:
-    """Remove the files that nobody committed, and the folder of all staging if it is empty now."""
+    """Remove files without a commit, and the folder of all staging if empty."""
     for left in (staging, staging.with_name(f"{staging.name}-draft")):
         shutil.rmtree(left, ignore_errors=True)
     if staging.parent.is_dir() and not any(staging.parent.iterdir()):

@@ -94,13 +94,13 @@ def write_deliveries(
 def stage(source: Source, staging: Path, form: FileForm = "rows") -> list[Part]:
     """Let the workers write the deliveries of a source as files, and return the files for a commit.
 
-    The caller commits: `committed` makes a folder of them, a table names them in its log.
+    The caller commits: `committed` makes a folder of files, a table names files in the log.
     """
     return staged(source.frame.mapInArrow(_writing(source.read, staging, form), PARTS))
 
 
 def committed(staging: Path, parts: Sequence[Part], target: Path, schema: StructType) -> None:
-    """Publish a folder with these parts; without any, with a file of the columns, so that the folder can be read."""
+    """Publish a folder with some parts; without parts, with a file of the columns, for readers of the folder."""
     if not parts:
         staging.mkdir(parents=True, exist_ok=True)
         empty = pa.schema([(one.name, to_arrow_type(one.dataType, timezone="UTC")) for one in schema]).empty_table()
@@ -110,7 +110,7 @@ def committed(staging: Path, parts: Sequence[Part], target: Path, schema: Struct
 
 
 def unwritable(columns: StructType) -> str | None:
-    """Return the first column that pyarrow would write to Parquet in another type than Spark; None if there is none."""
+    """Return the first column that pyarrow would write in another type than Spark; None without such a column."""
     return next((f"{one.name} {one.dataType.simpleString()}" for one in columns if not _writable(one.dataType)), None)
 
 
@@ -126,7 +126,7 @@ def _writable(kind: DataType) -> bool:
 
 
 def _writing(read: Callable[[Batches], Iterator[Found]], staging: Path, form: FileForm) -> Callable[[Batches], Batches]:
-    """Return the function of a worker that writes what another function reads and matches."""
+    """Return the function of a worker for writing the matches of another function."""
 
     def run(batches: Batches) -> Batches:
         if form == "lists":
@@ -138,7 +138,7 @@ def _writing(read: Callable[[Batches], Iterator[Found]], staging: Path, form: Fi
 
 
 def _full(found: Iterable[Found]) -> Iterator[Found]:
-    """Join matches to pieces that are worth a row group of Parquet."""
+    """Join matches to pieces of the size of a row group of Parquet."""
     waiting: list[Found] = []
     pairs = size = 0
     for one in found:

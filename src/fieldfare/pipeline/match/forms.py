@@ -36,7 +36,7 @@ _BYTES: Final = 1 << 27
 
 
 class Found(NamedTuple):
-    """Some events with their matches."""
+    """Some events with matches."""
 
     opened: Opened
     kept: Any
@@ -54,7 +54,7 @@ def found(opened: Opened, kept: Any, matched: Iterable[Pairs]) -> Iterator[Found
 
 
 def lists(one: Found, *, coded: bool = False) -> Any:
-    """Return a row for each event, with the list of its subscriptions, which may be empty."""
+    """Return a row for each event, with the list of subscriptions, perhaps empty."""
     opened, kept, (counts, numbers) = one
     ids = _coded(opened.ids, numbers) if coded else opened.ids.take(pa.array(numbers))
     listed = pa.ListArray.from_arrays(_offsets(counts), ids)
@@ -76,7 +76,7 @@ def _offsets(counts: Ints) -> Any:
 
 
 def rows(one: Found) -> Iterator[Any]:
-    """Yield batches with a row for each match: the columns of its event, and its subscription."""
+    """Yield batches with a row for each match: the columns of the event, and the subscription."""
     opened, kept, (counts, numbers) = one
     events = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     most = max(1, min(PAIRS, _BYTES // _largest(kept)))
@@ -145,7 +145,7 @@ def named_counts(opened: Opened, block: int, total: Ints) -> Any:
 
 
 def without_rest(one: Found) -> Found:
-    """Return the events that match, without those that no subscription matches."""
+    """Return the events with a match, without the rest."""
     keep = one.pairs.counts > 0
     if keep.all():
         return one
@@ -185,7 +185,7 @@ def _coded(values: Any, numbers: Ints) -> Any:
     used[numbers] = True
     place = np.cumsum(used, dtype=np.int32) - np.int32(1)
     codes = _encoded(values.filter(pa.array(used)))
-    if not codes.indices.null_count:
+    if len(codes) and not codes.indices.null_count:
         place = codes.indices.to_numpy()[place]  # once for each subscription, not for each match
         return pa.DictionaryArray.from_arrays(pa.array(place[numbers]), codes.dictionary)
     return pa.DictionaryArray.from_arrays(codes.indices.take(pa.array(place[numbers])), codes.dictionary)

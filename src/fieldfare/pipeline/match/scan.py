@@ -40,7 +40,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class Scan:
-    """Files that workers read: a list of pieces for each task, the columns, and their types."""
+    """Files for workers to read: a list of pieces for each task, the columns, and the types."""
 
     tasks: tuple[tuple[Piece, ...], ...]
     schema: Any
@@ -84,7 +84,7 @@ def scan_of(events: DataFrame, names: Sequence[str]) -> Scan | str:
 
 
 def _operators(events: DataFrame, names: Sequence[str]) -> str | None:
-    """Return why a plan is more than a scan of Parquet files; None if it is not."""
+    """Return why a plan is more than a scan of Parquet files; None for a scan."""
     try:
         node: Any = events._jdf.queryExecution().optimizedPlan()
     except PySparkException as error:
@@ -112,7 +112,7 @@ def _operators(events: DataFrame, names: Sequence[str]) -> str | None:
 
 
 def _difference(file: Any, wanted: StructType) -> str | None:
-    """Return why pyarrow would read other values than Spark; None if it reads the same."""
+    """Return why pyarrow would read other values than Spark; None for the same values."""
     if any(mark in (file.metadata.metadata or {}) for mark in _LEGACY):
         return "its times are of an older Spark, which Spark converts"
     stored = file.schema_arrow
@@ -138,7 +138,7 @@ def _same(stored: Any, wanted: DataType, leaf: Any) -> bool:
 
 
 def _shared(pieces: list[Piece], cores: int) -> tuple[tuple[Piece, ...], ...]:
-    """Deal the pieces to tasks of about the same size, in their order; neighbours in a file become one piece."""
+    """Deal the pieces to tasks of about the same size, in order; neighbours in a file become a single piece."""
     target = max(_SMALLEST, sum(piece.bytes for piece in pieces) // (_TASKS * cores))
     tasks: list[list[Piece]] = []
     size = target

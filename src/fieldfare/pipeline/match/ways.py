@@ -44,7 +44,7 @@ _TOLD: Final[Mapping[Kind, str]] = {
 
 
 class Way(NamedTuple):
-    """A way, and the reason for it."""
+    """A way, with a reason."""
 
     kind: Kind
     why: str
@@ -56,7 +56,7 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class MatchPlan:
-    """The data that a worker needs for matching."""
+    """The data of a worker for matching."""
 
     place: Place
     version: int | None
