@@ -22,7 +22,7 @@ import obstore
 from obstore.store import LocalStore, from_url
 
 _CHUNK: Final = 1 << 20
-_PATIENCE: Final = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
+_PATIENCE: Final[Any] = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 
 
 class Object(NamedTuple):

@@ -21,9 +21,6 @@ from fieldfare.pipeline.sources import register
 from fieldfare.pipeline.sources.log import LogReader, LogStreamReader
 from fieldfare.protocol.journal import JournalEntry
 
-SMALL = {"segment_bytes": 1, "max_bytes": 1}
-"""every write is a segment, and none stays longer than need be"""
-
 
 class ArchiveSuite:
     """The promises of an archive, wherever it lies."""
@@ -41,8 +38,7 @@ class ArchiveSuite:
             with caplog.at_level(logging.WARNING):
                 assert storage.tidy(2e9, 10**9) == 10, "all that the archive has"
         assert "segments from position 41 on stay on disk until the archive takes them: no network" in caplog.text
-        storage.close()
-        storage = opened(tmp_path / "node", place)
+        storage._archive = Archive(place, tmp_path / "node" / "archive.json")  # as after a restart
         storage.tidy(2e9, 10**9)
         assert read(place) == [*range(1, 61)]
         storage.close()
@@ -99,7 +95,8 @@ def test_spark_reads_an_archive_in_a_bucket(
 
 
 def opened(folder: Path, place: str) -> Storage:
-    storage = Storage(folder, LogSettings(archive=place, **SMALL))
+    """Open a node's storage, where every write is a segment, and none stays longer than need be."""
+    storage = Storage(folder, LogSettings(archive=place, segment_bytes=1, max_bytes=1))
     storage.load()
     return storage
 
@@ -109,7 +106,6 @@ def write(storage: Storage, first: int, last: int) -> None:
     for begin in range(first, last + 1, 10):
         entries = [JournalEntry(number, 1e9, "ana", number, b"\x80", b"") for number in range(begin, begin + 10)]
         storage.log.append(entries)
-        storage.remember(("checkpoint", (), entries[-1].position))
 
 
 def segments(storage: Storage) -> Sequence[Segment]:
