@@ -30,7 +30,7 @@ DONE: Final = "_SUCCESS"
 
 
 class Part(NamedTuple):
-    """A file of a task."""
+    """A Parquet file without a commit yet."""
 
     path: str
     """the name of the file, in the folder that the task was given"""

@@ -36,7 +36,7 @@ _BYTES: Final = 1 << 27
 
 
 class Found(NamedTuple):
-    """Some events with matches."""
+    """A piece of a batch: the columns of events for the result, beside the subscriptions."""
 
     opened: Opened
     kept: Any
