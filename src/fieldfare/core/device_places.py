@@ -40,7 +40,7 @@ class Device(msgspec.Struct):
 
     @property
     def place(self) -> DevicePlace:
-        """What rows and other nodes keep of the device."""
+        """The part of the device that rows and other nodes keep."""
         return DevicePlace(self.acknowledged, self.dropped, self.lost, self.warned)
 
 
