@@ -11,6 +11,7 @@ the core calls `step` with a batch of `inputs`, writes the entries and rows of t
   gets every event (`devices`).
 - A message to a neighbour is numbered and kept until the neighbour's acknowledgement (`links`).
 - Events of some types are numbered at one node, in a total order (`channels`).
+- Detectors of patterns stand in a node, and their composite events are events like others (`patterns`).
 - Sessions move between nodes (`handovers`) and have copies at neighbours (`replicas`); the messages for both travel in
   `envelopes`.
 
@@ -39,6 +40,8 @@ from fieldfare.core.handover import Handovers
 from fieldfare.core.inputs import Acknowledge, Input
 from fieldfare.core.link_table import LinkTable
 from fieldfare.core.members import Members
+from fieldfare.core.pattern_atoms import PATTERNS
+from fieldfare.core.patterns import Patterns
 from fieldfare.core.reminders import Reminders
 from fieldfare.core.replicas import Replicas
 from fieldfare.core.sessions import SessionTable
@@ -49,16 +52,10 @@ from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
+from fieldfare.patterns.bounds import Bounds
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.event_options import has_options, options_of
-from fieldfare.protocol.journal import (
-    EntryDetails,
-    JournalEntry,
-    Row,
-    RowKey,
-    StoredRows,
-    encode_details,
-)
+from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, RowKey, StoredRows, encode_details
 from fieldfare.protocol.messages import Role
 from fieldfare.protocol.versions import NEWEST, OLDEST, has, refusal
 from fieldfare.routing.broker import Broker
@@ -93,6 +90,7 @@ class Core:
         publishers: PublisherPolicy = SAFE,
         proxies: tuple[str, ...] = (),
         life: str = "",
+        bounds: Bounds = Bounds(),  # noqa: B008 - immutable
         doubtful: bool = False,
         speaks: int = NEWEST,
         now: float = 0.0,
@@ -102,7 +100,7 @@ class Core:
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
         is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. The
         `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. Events of
-        the types in `channels` are numbered. The `life`
+        the types in `channels` are numbered. Patterns have `bounds`. The `life`
         is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
         latest, and a program without memory of its session gets a new identity.
         """
@@ -133,6 +131,7 @@ class Core:
         self.handovers = Handovers(self, secure=secure)
         self.reminders = Reminders(self)
         self.channels = Channels(self, channels)
+        self.patterns = Patterns(self, bounds)
         self.stand_ins = StandIns(self, publishers, proxies)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
@@ -151,6 +150,7 @@ class Core:
         time that never jumps.
         """
         self.ahead = ahead
+        self.patterns.run(now)
         answers: list[Any] = [None] * len(inputs)
         places: list[int] = []
         for place, one in enumerate(inputs):
@@ -161,6 +161,7 @@ class Core:
                 self._publish(inputs, places, answers, now)
             answers[place] = self._answer(one, now)
         self._publish(inputs, places, answers, now)
+        self.patterns.run(now)
         return self.drain()._replace(answers=answers)
 
     def _publish(self, inputs: Sequence[Any], places: list[int], answers: list[Any], now: float) -> None:
@@ -215,6 +216,7 @@ class Core:
             self.links.store(name)
         self.replicas.checkpoint()
         self.channels.checkpoint()
+        self.patterns.checkpoint()
         self.buffer.store(Row("checkpoint", (), self.position))
 
     def rewind(self, position: int) -> None:
@@ -223,6 +225,7 @@ class Core:
         self.deliveries.rewind(position)
         self.handovers.departures.rewind(position)
         self.channels.rewind(position)
+        self.patterns.rewind(position)
         for link in self.links.values():
             link.born, link.low = min(link.born, position), min(link.low, position + 1)
 
@@ -256,12 +259,13 @@ class Core:
         self.handovers.departed.expire(now, life)
         self.reminders.maintain()
         self.channels.ask_again()
+        self.patterns.users.maintain(now)
         return ended
 
     @property
     def wakes(self) -> float | None:
         """The time at which a `Tick` must come; None if no work is planned."""
-        times = (self.broker.wakes, self.stand_ins.wakes)
+        times = (self.broker.wakes, self.stand_ins.wakes, self.patterns.wakes)
         return min((time for time in times if time is not None), default=None)
 
     @property
@@ -361,9 +365,10 @@ class Core:
         if followed:
             self.replicas.describe_changed()
         events = [forward for forward, _ in accepted]
-        for forward, clients, neighbours, _, place in self.broker.route(events, sender, now):
+        for forward, found, neighbours, _, place in self.broker.route(events, sender, now):
             self.position += 1
-            to = self.deliveries.add_event(forward, self.position, clients)
+            clients, also = self.patterns.take(forward, self.position, found, now) if PATTERNS in found else (found, ())
+            to = [*self.deliveries.add_event(forward, self.position, clients), *also]
             for name in clients if followed else ():
                 self.handovers.delivered(name, self.sessions[name].count, _id(forward))
                 self.replicas.delivered(name, self.sessions[name].count, _id(forward))

@@ -113,6 +113,7 @@ class SessionTable(dict[str, Session]):
             if session is not None:
                 session.connected, session.last_seen = False, now
                 if not session.durable:
+                    self._core.patterns.users.left(name, now)
                     self.end(name, now)
 
     def leave(self, name: str, now: float) -> None:
@@ -123,6 +124,7 @@ class SessionTable(dict[str, Session]):
 
     def _end_for_good(self, name: str, now: float) -> None:
         session = self.known(name)
+        self._core.patterns.users.left(name, now)
         self.end(name, now)
         self._core.stand_ins.ended(name, session.identity, session.moves)
 
@@ -197,11 +199,15 @@ class SessionTable(dict[str, Session]):
         if session.durable:
             core.buffer.store(*filter_rows(message, name))
         self._changed(name, sends)
+        if isinstance(message, m.Subscribe | m.Unsubscribe):
+            core.patterns.users.subscribed(name, message.id, getattr(message, "filter", None), now)
 
     def set_subscriptions(self, name: str, changes: Mapping[str, Told], now: float) -> None:
         """Set several subscriptions of a session at once, on behalf of its dynamic filters."""
         core, session = self._core, self.known(name)
         sends = core.broker.set_subscriptions(name, changes, now)
+        for id in changes:
+            core.patterns.users.subscribed(name, id, None, now)
         if session.durable:
             core.buffer.store(*(subscription_row(name, id, told.filter) for id, told in changes.items()))
         self._changed(name, sends)
@@ -217,6 +223,7 @@ class SessionTable(dict[str, Session]):
         for about in ("subscriptions", "advertisements") if client is not None and self[name].durable else ():
             core.buffer.store(*(Row(about, (name, id)) for id in getattr(client, about)))
         core.dynamic.drop_filters(name)
+        core.patterns.users.released(name)
         sends = core.broker.receive(m.Leave(), name, now)
         core.changes += 1
         core.links.send_all(sends)
