@@ -9,22 +9,23 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.examples import few
 
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import ChangeFilters, Leave, Maintain, Tick
 from fieldfare.core.pattern_inputs import SettlePatterns, SubscribePattern
-from fieldfare.core.patterns import PATTERNS
+from fieldfare.core.standing_pattern import PUBLISHER
 from fieldfare.core.state import Publication
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
+from fieldfare.patterns import stamps
 from fieldfare.patterns.bounds import Bounds, Unbounded
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import JournalEntry
 from fieldfare.routing.broker import Broker
 from fieldfare.simulation.checker.pattern_checks import Standing, check_patterns
 from fieldfare.simulation.disk import Disk, Stage
-from tests.examples import few
 
 START = 1_800_000_000.0
 PAIR = "a: [x = 1] b: [x = 2] (a followed by b) within 10 seconds for each card"
@@ -86,7 +87,7 @@ class Machine:
         return [self.disk.log[position] for position in sorted(self.disk.log)]
 
     def detections(self) -> list[Event]:
-        return [msgpack.decode(one.event) for one in self.entries() if one.publisher == PATTERNS]
+        return [msgpack.decode(one.event) for one in self.entries() if one.publisher.startswith(PUBLISHER)]
 
     def delivered(self, session: str = "ana") -> list[Event]:
         found = self.core.deliveries.next(session, 1000, self.now)
@@ -94,7 +95,7 @@ class Machine:
 
     def check(self) -> None:
         known = self.core.patterns.known.values()
-        standing = [Standing(one.key, one.text, one.by, one.born) for one in known]
+        standing = [Standing(one.key, one.text, one.born) for one in known]
         assert check_patterns("b", self.entries(), standing, self.now) == []
 
 
@@ -143,10 +144,7 @@ def test_whatever_is_killed_when_the_log_has_what_the_oracle_detects(plan: list[
 
 
 def moment(seconds: float) -> Any:
-    from fieldfare.patterns.stamps import microseconds
-    from fieldfare.patterns.stamps import moment as at
-
-    return at(microseconds(seconds))
+    return stamps.moment(stamps.microseconds(seconds))
 
 
 def test_a_detection_is_delivered_with_its_constituents() -> None:
@@ -184,7 +182,8 @@ def test_a_timer_strikes_by_a_tick_at_the_wanted_time() -> None:
     machine = Machine({"silence": SILENCE})
     machine.publish(*xs(1))
     wakes = machine.core.wakes
-    assert wakes is not None and 3.0 <= wakes - START < 3.1
+    assert wakes is not None
+    assert 3.0 <= wakes - START < 3.1
     machine.now = wakes
     machine.do(Tick())
     assert len(machine.detections()) == 1

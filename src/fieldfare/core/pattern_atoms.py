@@ -20,12 +20,13 @@ from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.patterns.detector import Names
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.messages import Send
 
 if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
 PATTERNS: Final = "~patterns"
-"""name of the broker's client that has the filters of patterns, and publisher of the detections"""
+"""name of the broker's client that has the filters of patterns"""
 COMPOSITE: Final = parse("type STARTS WITH 'ce:' OR EXISTS pattern")
 """a filter inside of this one asks for composite events"""
 
@@ -51,19 +52,20 @@ class PatternAtoms:
         self._nested = 0
         """Number of filters that ask for composite events."""
 
-    def add(self, one: StandingPattern, now: float) -> None:
-        """Subscribe to the filters of a pattern."""
-        core = self._core
+    def add(self, one: StandingPattern, now: float) -> list[Send]:
+        """Subscribe to the filters of a pattern; return what neighbours must hear of it."""
+        core, sends = self._core, list[Send]()
         for label in one.pattern.names:
             filter = one.pattern.filters[label]
             id = atom_id(filter)
             if id not in self._atoms:
                 self._atoms[id] = Atom(filter, asks_for_composites(filter), {})
                 self._nested += self._atoms[id].composites
-                core.links.send_all(core.broker.receive(m.Subscribe(id, filter), PATTERNS, now))
+                sends += core.broker.receive(m.Subscribe(id, filter), PATTERNS, now)
             names = self._atoms[id].names
             names[one.key] = names.get(one.key, frozenset()) | {label}
         core.changes += 1
+        return sends
 
     def remove(self, one: StandingPattern, now: float) -> None:
         """Unsubscribe from the filters that no other pattern has."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from fieldfare.core.pattern_atoms import PATTERNS, PatternAtoms, asks_for_composites
 from fieldfare.core.pattern_users import PatternUsers
-from fieldfare.core.standing_pattern import StandingPattern, event_of, is_composite
+from fieldfare.core.standing_pattern import PUBLISHER, StandingPattern, event_of, is_composite
 from fieldfare.core.state import Origin, RequestRefused
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -36,6 +36,7 @@ from fieldfare.patterns.runs import NEVER
 from fieldfare.patterns.stamps import microseconds
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, Receiver, Row, StoredRows, is_handed_over
+from fieldfare.protocol.messages import Send
 from fieldfare.routing.clients import Recipients
 from fieldfare.routing.routes import LOCAL
 
@@ -120,11 +121,11 @@ class Patterns:
                 self._begin(one, now)
 
     def _begin(self, one: StandingPattern, now: float) -> None:
-        self._install(one, now)
+        self._core.links.send_all(self._install(one, now))
         self._core.buffer.store(*one.rows())
 
-    def _install(self, one: StandingPattern, now: float) -> None:
-        """Make a detector, and subscribe to the filters of the pattern."""
+    def _install(self, one: StandingPattern, now: float) -> list[Send]:
+        """Make a detector, and subscribe to the filters of the pattern; return what neighbours must hear of it."""
         core, pattern = self._core, one.pattern
         self.known[one.key] = one
         if pattern.disorder:
@@ -134,9 +135,10 @@ class Patterns:
             self.shared.add(one.key, pattern)
         delivery = self.users.add(one)
         self._by[one.by] = one
+        sends: list[Send] = []
         if core.broker.strategy.advertisements is not None:
-            core.links.send_all(core.broker.receive(m.Advertise(one.key, delivery), PATTERNS, now))
-        self.atoms.add(one, now)
+            sends = core.broker.receive(m.Advertise(one.key, delivery), one.publisher, now)
+        return sends + self.atoms.add(one, now)
 
     def remove(self, key: str, now: float) -> None:
         """End a pattern, with all state; subscribers get nothing more."""
@@ -154,7 +156,7 @@ class Patterns:
         else:
             self.shared.remove(key)
         if core.broker.strategy.advertisements is not None:
-            core.links.send_all(core.broker.receive(m.Unadvertise(key), PATTERNS, now))
+            core.links.send_all(core.broker.receive(m.Unadvertise(key), one.publisher, now))
         self._store_state()
 
     # Events
@@ -169,7 +171,7 @@ class Patterns:
         """
         ids = clients[PATTERNS]
         others = {name: known for name, known in clients.items() if name != PATTERNS}
-        if forward.publisher == PATTERNS and forward.source == self._core.broker.name:
+        if forward.publisher.startswith(PUBLISHER) and forward.source == self._core.broker.name:
             return others, ()
         self._queue.append((position, now + self._core.ahead, forward.event, ids))
         return others, [(PATTERNS, "", 0, ids)]
@@ -237,7 +239,7 @@ class Patterns:
             one.count += 1
             event = event_of(one, detection, here)
             if one.count > one.logged:
-                core.route([(m.Forward(event, PATTERNS, one.count, one.by, here), Origin())], LOCAL, now)
+                core.route([(m.Forward(event, one.publisher, one.count, one.by, here), Origin())], LOCAL, now)
                 one.latest.append((now + core.ahead, core.position))
             core.buffer.store(one.count_row())
             if ids := self.atoms.ids_of(event):
@@ -314,7 +316,7 @@ class Patterns:
                 logger.error("the pattern %s cannot be read, and is not detected any more: %s", key, str(error)[:300])
                 continue
             one.count, one.lead = stored.get("pattern-count", {}).get((key,), [0, None])[:2]
-            self._install(one, self._core.now)
+            self._install(one, self._core.now)  # neighbours hear all filters anew, behind the entries of the log
         for name in [SHARED, *self._own]:
             detector = self._detector(name)
             kept = {
@@ -327,7 +329,7 @@ class Patterns:
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
         """Recover from an entry of the log: an event that detectors may lack, or a detection that is published."""
-        if entry.publisher == PATTERNS and details.source == self._core.broker.name and not is_handed_over(entry):
+        if self._is_mine(entry, details) and not is_handed_over(entry):
             if one := self._by.get(details.by):
                 one.logged = max(one.logged, entry.sequence)
             if entry.position > self.position:
@@ -338,8 +340,10 @@ class Patterns:
 
     def is_void(self, entry: JournalEntry, details: EntryDetails) -> bool:
         """Tell whether an entry is the detection of a pattern whose beginning was not written."""
-        mine = entry.publisher == PATTERNS and details.source == self._core.broker.name
-        return mine and entry.position > self.position and details.by not in self._by
+        return self._is_mine(entry, details) and entry.position > self.position and details.by not in self._by
+
+    def _is_mine(self, entry: JournalEntry, details: EntryDetails) -> bool:
+        return entry.publisher.startswith(PUBLISHER) and details.source == self._core.broker.name
 
     def finish_restore(self) -> None:
         """After the last entry of the log: numbers may have been given that no disk remembers."""
@@ -352,11 +356,11 @@ class Patterns:
         self._doubtful = True
 
     def _rename(self) -> None:
-        """Number the detections anew under another identity: the old numbers may have another meaning elsewhere."""
+        """Number the detections under another identity: the next numbers may have another meaning elsewhere."""
         self._doubtful = False
         for one in self.known.values():
             del self._by[one.by]
-            one.by, one.count, one.logged = f"{self._core.life}:{self._core.position}:{one.key}", 0, 0
+            one.by = f"{self._core.life}:{self._core.position}:{one.key}"
             self._by[one.by] = one
             self._core.buffer.store(*one.rows())
 

@@ -22,6 +22,8 @@ from fieldfare.protocol.journal import Row
 
 PREFIX: Final = "ce:"
 """beginning of the type of a composite event"""
+PUBLISHER: Final = "~pattern:"
+"""beginning of the name under which detections are published; the key of the pattern follows"""
 AT_MOST: Final = 40
 """constituents at each end of a composite event that is too large for an event otherwise"""
 LATEST: Final = 20
@@ -50,6 +52,11 @@ class StandingPattern:
         """Microseconds by which the times of events were ahead of the clock of this node, at most."""
         self.latest: deque[tuple[float, int]] = deque(maxlen=LATEST)
         """Time and position of the last detections since the start."""
+
+    @property
+    def publisher(self) -> str:
+        """The name under which detections are published."""
+        return PUBLISHER + self.key
 
     def rows(self) -> list[Row]:
         """Return the rows of the definition and of the counts."""

@@ -76,6 +76,9 @@ class Plan(NamedTuple):
     homes: tuple[int, ...] = ()
     """homes of the channels of some types, modulo the nodes; with homes, events have types"""
 
+    patterns: tuple[int, ...] = ()
+    """patterns that stand in nodes from the beginning, modulo the known texts"""
+
     def channels(self) -> ChannelMap:
         """Return the channels of the first types, as many as there are homes."""
         nodes = len(self.parents) + 1
@@ -152,6 +155,8 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         ahead=dice.choice((0, 1, 2)),
         homes=(dice.randrange(4), dice.randrange(4)) if synced and not mixed and dice.random() < 0.3 else (),
     )
+    if synced and not mixed and dice.random() < 0.3:
+        plan = plan._replace(patterns=tuple(dice.randrange(60) for _ in range(dice.randint(1, 3))))
     return with_moves(plan, dice) if plan.homes and dice.random() < 0.7 else plan
 
 

@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from fieldfare.core.standing_pattern import PUBLISHER
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.patterns import Detection, Detector, Occurrence, Pattern, occurrence, parse_pattern
 from fieldfare.patterns.stamps import microseconds
 from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over
 
-PUBLISHER = "~patterns"
 MARGIN = 1000
 """microseconds before the last look at a time, in which a timer may not have struck"""
 
@@ -26,7 +26,6 @@ class Standing(NamedTuple):
 
     key: str
     text: str
-    by: str
     born: int
     ended: int | None = None
     """Position of the log at the end of the pattern; None: it stands still."""
@@ -36,9 +35,9 @@ def check_patterns(
     node: str, entries: Iterable[JournalEntry], patterns: Iterable[Standing], until: float | None = None
 ) -> list[str]:
     """Return what is wrong with the detections in the log of a node; the timers before `until` must have struck."""
-    replay = _Replay(patterns)
+    replay = _Replay(node, patterns)
     for entry in entries:
-        replay.read(node, entry)
+        replay.read(entry)
     return [f"{node}: {problem}" for problem in replay.finish(until)]
 
 
@@ -60,21 +59,22 @@ class _One:
 
 
 class _Replay:
-    def __init__(self, patterns: Iterable[Standing]) -> None:
+    def __init__(self, node: str, patterns: Iterable[Standing]) -> None:
+        self._node = node
         self._ones = [_One(standing) for standing in patterns]
-        self._by = {one.standing.by: one for one in self._ones}
+        self._by_name = {PUBLISHER + one.standing.key: one for one in self._ones}
         self._stamp = 0
         self._problems: list[str] = []
-        self._expected: dict[str, list[Event]] = {one.standing.by: [] for one in self._ones}
+        self._expected: dict[str, list[Event]] = {one.standing.key: [] for one in self._ones}
 
-    def read(self, node: str, entry: JournalEntry) -> None:
+    def read(self, entry: JournalEntry) -> None:
         """Give an event to all patterns, or note a detection of the log."""
         if is_handed_over(entry):
             return
         details, event, at = details_of(entry), msgpack.decode(entry.event), microseconds(entry.time)
-        if entry.publisher == PUBLISHER and details.source == node:
-            one = self._by.get(details.by)
-            if one is not None:
+        if entry.publisher.startswith(PUBLISHER) and details.source == self._node:
+            one = self._by_name.get(entry.publisher)
+            if one is not None and entry.position > one.standing.born:
                 if entry.sequence in one.logged:
                     self._problems.append(f"detection {entry.sequence} of {one.standing.key} is in the log twice")
                 one.logged[entry.sequence] = event
@@ -114,8 +114,8 @@ class _Replay:
 
     def _found(self, one: _One, found: list[Detection], position: int) -> None:
         for detection in found:
-            event = one.detector.event(detection)
-            self._expected[one.standing.by].append(event)
+            event = one.detector.event(detection, self._node)
+            self._expected[one.standing.key].append(event)
             for other in self._ones:
                 if other is not one and not other.own_time and self._sees(other, event, position):
                     self._found(other, other.detector.step([_occurrence(event, self._stamp)]), position)
@@ -125,7 +125,7 @@ class _Replay:
         if until is not None:
             self._advance(microseconds(until) - MARGIN)
         for one in self._ones:
-            expected, key = self._expected[one.standing.by], one.standing.key
+            expected, key = self._expected[one.standing.key], one.standing.key
             for number in range(1, max([len(expected), *one.logged]) + 1):
                 wanted = expected[number - 1] if number <= len(expected) else None
                 found = one.logged.get(number)
