@@ -123,6 +123,20 @@ actions = st.lists(
 @few(40)
 @given(actions)
 @example([(0.0, [{"x": 1, "card": 1, "ago": None}], Stage.ALL, 0, False), (3.0, [], Stage.ENTRIES, 0, False)])
+@example(
+    [
+        (0.4, [{"x": 1, "card": 1, "ago": 1}], Stage.ALL, 0, False),
+        (0.4, [{"x": 2, "card": 1, "ago": 0}], Stage.ALL, 0, False),
+        (0.4, [], Stage.TORN, 7, True),
+    ]
+)
+@example(
+    [
+        (0.0, [{"x": 1, "card": 1, "ago": None}], Stage.ENTRIES, 4, False),
+        (3.0, [], Stage.ALL, 8, False),
+        (3.0, [{"x": 2, "card": 1, "ago": 5}], Stage.ALL, 3, True),
+    ]
+)
 def test_whatever_is_killed_when_the_log_has_what_the_oracle_detects(plan: list[Any]) -> None:
     machine = Machine()
     for pause, events, stage, kept, maintain in plan:
@@ -188,6 +202,20 @@ def test_a_timer_strikes_by_a_tick_at_the_wanted_time() -> None:
     machine.do(Tick())
     assert len(machine.detections()) == 1
     assert machine.core.wakes is None
+
+
+def test_a_clock_set_back_takes_no_detection_back() -> None:
+    machine = Machine({"silence": SILENCE})
+    machine.publish(*xs(1))
+    machine.now += 4
+    machine.do(Tick(), stage=Stage.ENTRIES)
+    machine.now -= 3
+    machine.start()
+    machine.publish(*xs(2))
+    machine.publish(*xs(1))
+    machine.now += 10
+    machine.do(Tick())
+    assert len(machine.detections()) == 2
 
 
 def test_the_last_subscriber_takes_the_pattern_along() -> None:

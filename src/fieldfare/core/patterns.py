@@ -178,7 +178,8 @@ class Patterns:
 
     def run(self, now: float) -> None:
         """Give all queued events to the detectors, then let the timers strike; publish the detections."""
-        if not self._queue and (not self.known or self._next_deadline() >= self._wall(now)):
+        recovered = self._last_logged or self._doubtful
+        if not self._queue and not recovered and self._next_deadline() >= self._wall(now):
             return
         before = len(self._core.buffer.entries)
         while self._queue:
@@ -209,9 +210,11 @@ class Patterns:
             one = self._own.get(key)
             if one is not None and one.own is not None:
                 self._touched.add(key)
-                own = occurrence(event, time)
+                own, found = occurrence(event, time), list[Detection]()
+                if one.lead is not None:  # so that it does not depend on ticks whether the event comes too late
+                    found = one.own.advance(at + one.lead)
                 one.lead = max(own.high - at, own.high - at if one.lead is None else one.lead)
-                self._publish(one.own.step([own]), position, now)
+                self._publish(found + one.own.step([own]), position, now)
         shared = [(key, labels) for key, labels in names if key in self.shared.patterns]
         if shared:
             own = self._stamped(event, at) if not composite else occurrence(event, time)
@@ -293,6 +296,7 @@ class Patterns:
         self._touched.clear()
         for name in touched:
             changed = rows.changes(self._detector(name), self._written[name])
+            buffer.store(*([self.known[name].count_row()] if name else []))
             buffer.store(*(Row(row.kind, (name, *row.key), row.value) for row in changed))
 
     def _detector(self, name: str) -> Detector:

@@ -113,6 +113,16 @@ def _events(constituents: Any) -> Iterator[Mapping[str, Any]]:
         yield from _events(one.get("constituents"))
 
 
+def primitive_events(composite: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the events that contributed to a composite event and are not composite themselves."""
+    tree = composite.tree if isinstance(composite, Event) else composite
+    for inner in _events(tree.get("constituents")):
+        if is_composite(inner):
+            yield from primitive_events(inner)
+        else:
+            yield inner
+
+
 def event_of(one: StandingPattern, detection: Detection, node: str) -> Event:
     """Return the composite event of a detection, without its middle if it is too large for an event."""
     made = one.pattern.event(detection.match, name=one.key, detector=node)
