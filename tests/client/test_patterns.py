@@ -40,7 +40,7 @@ def test_a_client_gets_composite_events_with_their_constituents(tmp_path: Path) 
                 assert found["constituents.event.amount"] == (1, 2, 3, 900)
                 cut(client)
                 await client.publish_batch(STORY)
-                assert (await events.next(PATIENCE))["ts_lo"] > found["ts_hi"]
+                assert str((await events.next(PATIENCE))["ts_lo"]) > str(found["ts_hi"])
             await until(lambda: not service.node.core.patterns.known)
 
     run(work())
@@ -51,14 +51,20 @@ def test_a_pattern_of_python_survives_a_restart_of_the_node(tmp_path: Path) -> N
     pair = pattern(first.followed_by(second, within="1h"), limit=5)
 
     async def work() -> None:
-        async with node(tmp_path) as service, ff.connect(service.hood.url, session="watch") as client:
-            async with client.subscribe(pair, id="pair", keep=True):
-                await client.publish({"x": 1})
-        async with node(tmp_path) as service, ff.connect(service.hood.url, session="watch") as client:
-            async with client.subscribe(pair, id="pair", keep=True) as events:
-                await client.publish({"x": 2})
-                assert (await events.next(PATIENCE))["constituents.event.x"] == (1, 2)
-                assert service.node.core.patterns.shared.open == 0
+        async with (
+            node(tmp_path) as service,
+            ff.connect(service.hood.url, session="watch") as client,
+            client.subscribe(pair, id="pair", keep=True),
+        ):
+            await client.publish({"x": 1})
+        async with (
+            node(tmp_path) as service,
+            ff.connect(service.hood.url, session="watch") as client,
+            client.subscribe(pair, id="pair", keep=True) as events,
+        ):
+            await client.publish({"x": 2})
+            assert (await events.next(PATIENCE))["constituents.event.x"] == (1, 2)
+            assert service.node.core.patterns.shared.open == 0
 
     run(work())
 

@@ -1,11 +1,11 @@
 """`PatternAtoms`: the filters of all patterns of a node, each once, and the patterns that an event concerns.
 
 Each filter is a subscription of an internal client of the broker, so that the broker's one index matches an event for
-patterns as for sessions, and neighbours send what patterns need. The id of the subscription is a hash of the filter:
-journal entries name it, and it means the same after a restart.
+patterns as for sessions, and neighbours send the events for patterns. The id of the subscription is a hash of the
+filter: journal entries name the id, with the same meaning after a restart.
 
-A composite event goes only to filters that ask for composite events, and to no pattern that has a part in it already.
-So no pattern feeds on itself, in whatever way patterns stand over patterns.
+A composite event goes only to filters for composite events, and to no pattern with a part in the event. So no pattern
+feeds on its own detections, however patterns stand over patterns.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COMPOSITE: Final = parse("type STARTS WITH 'ce:' OR EXISTS pattern")
 
 
 class Atom(NamedTuple):
-    """A filter of patterns, with the names that stand for it."""
+    """A filter of patterns, with its names."""
 
     filter: Filter
     composites: bool
@@ -53,7 +53,7 @@ class PatternAtoms:
         """Number of filters that ask for composite events."""
 
     def add(self, one: StandingPattern, now: float) -> list[Send]:
-        """Subscribe to the filters of a pattern; return what neighbours must hear of it."""
+        """Subscribe to the filters of a pattern; return the messages to neighbours."""
         core, sends = self._core, list[Send]()
         for label in one.pattern.names:
             filter = one.pattern.filters[label]
@@ -68,7 +68,7 @@ class PatternAtoms:
         return sends
 
     def remove(self, one: StandingPattern, now: float) -> None:
-        """Unsubscribe from the filters that no other pattern has."""
+        """Unsubscribe from the filters of no other pattern."""
         core = self._core
         for id in {atom_id(one.pattern.filters[label]) for label in one.pattern.names}:
             del self._atoms[id].names[one.key]
@@ -81,7 +81,7 @@ class PatternAtoms:
         return len(self._atoms)
 
     def names(self, position: int, event: Event, ids: Sequence[str]) -> Names:
-        """Return the patterns that an event concerns: those that stood before it and have no part in it."""
+        """Return the patterns that an event concerns: older than the event, and without a part in the event."""
         composite = is_composite(event)
         parts, depth = ancestry(event) if composite else (set(), 0)
         found: dict[str, frozenset[str | int]] = {}
@@ -100,7 +100,7 @@ class PatternAtoms:
 
 
 def asks_for_composites(filter: Filter) -> bool:
-    """Tell whether a filter is about composite events, by their type or their pattern.
+    """Tell whether a filter is about composite events, by type or pattern.
 
     >>> asks_for_composites(parse("pattern = 'fraud' AND tries > 3")), asks_for_composites(parse("tries > 3"))
     (True, False)

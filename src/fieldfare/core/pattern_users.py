@@ -1,9 +1,9 @@
-"""`PatternUsers`: the subscriptions to detections, and the end of patterns that nobody wants any more.
+"""`PatternUsers`: the subscriptions to detections, and the end of patterns without subscribers.
 
-A subscription to the detections of a pattern is an ordinary one, with a filter that only they match, so the users of a
-pattern follow from the subscriptions of sessions. The last user that unsubscribes or ends takes the pattern along. If a
-session goes on at another node, the pattern stays here, and its detections follow the filter of the session: until no
-neighbour has such a filter any more.
+A subscription to the detections of a pattern is an ordinary subscription, with a filter for these detections alone, so
+the users of a pattern follow from the subscriptions of sessions. With the last user a pattern ends. If a session goes
+on at another node, the pattern stays here, and the detections follow the filter of the session: until no neighbour has
+such a filter any more.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ class PatternUsers:
     """Users of patterns by session, and patterns by the filter of the detections."""
 
     def __init__(self, core: Core) -> None:
-        """Begin without users."""
+        """Look for users among the sessions of a core."""
         self._core = core
         self._of: dict[str, dict[str, str]] = {}
         """Patterns by session and id of the subscription."""
         self._by_filter: dict[Filter, str] = {}
 
     def filter_of(self, one: StandingPattern) -> Filter:
-        """Return the filter of the composite events of a pattern that stands here."""
+        """Return the filter of a pattern's composite events."""
         return delivery_filter(one.type, one.key, self._core.broker.name)
 
     def add(self, one: StandingPattern) -> Filter:
-        """Expect users of a pattern; return the filter that they will have."""
+        """Expect users of a pattern; return the filter of their subscriptions."""
         filter = self.filter_of(one)
         self._by_filter[filter] = one.key
         return filter
 
     def remove(self, one: StandingPattern) -> None:
-        """Forget a pattern that has ended."""
+        """Expect users of an ended pattern no longer."""
         del self._by_filter[self.filter_of(one)]
         for session, id in one.users:
             del self._of[session][id]
 
     def of_session(self, session: str) -> Mapping[str, str]:
-        """Return the patterns of a session by the ids of its subscriptions."""
+        """Return the patterns of a session by id of the subscription."""
         return self._of.get(session, {})
 
     def subscribed(self, session: str, id: str, filter: Filter | None, now: float) -> None:
@@ -67,13 +67,13 @@ class PatternUsers:
             patterns.known[key].users.add((session, id))
 
     def end_unused(self, key: str, now: float) -> None:
-        """End a pattern without users, unless the settings have it."""
+        """End a pattern without users, except a pattern of the settings."""
         one = self._core.patterns.known[key]
         if not one.users and not one.named:
             self._core.patterns.remove(key, now)
 
     def left(self, session: str, now: float) -> None:
-        """End the patterns of a session that ends, unless others use them too."""
+        """End the patterns of an ending session, except those with other users."""
         for id, key in list(self._of.get(session, {}).items()):
             del self._of[session][id]
             self._core.patterns.known[key].users.discard((session, id))
@@ -81,7 +81,7 @@ class PatternUsers:
         self._of.pop(session, None)
 
     def released(self, session: str) -> None:
-        """Keep the patterns of a session that goes on at another node."""
+        """Keep the patterns of a session on the way to another node."""
         for id, key in self._of.pop(session, {}).items():
             self._core.patterns.known[key].users.discard((session, id))
 
@@ -93,7 +93,7 @@ class PatternUsers:
                 self._core.patterns.remove(one.key, now)
 
     def _is_wanted(self, one: StandingPattern) -> bool:
-        """Tell whether a neighbour has a filter for the detections; with flooding nobody knows, and that is a yes."""
+        """Tell whether a neighbour has a filter for the detections; with flooding the answer is yes."""
         routes, links, filter = self._core.broker.routes, self._core.links, self.filter_of(one)
         if not isinstance(routes, TableRoutes):
             return bool(links)

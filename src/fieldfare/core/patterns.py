@@ -1,17 +1,18 @@
-"""`Patterns`: detectors that stand in a node, whose state is a function of the log.
+"""`Patterns`: detectors in a node, with a state that is a function of the log.
 
 The filters of all patterns are subscriptions of an internal client of the broker: the broker's one index matches an
-event once, for sessions, neighbours and patterns alike, and neighbours send what a pattern needs. The journal entry of
-an event names the filters of patterns that match. At the end of a step the events go to the detectors, in the order of
-the log; each detection is published at once, under the next number of its pattern, before the next event is looked at.
+event once, for sessions, neighbours and patterns alike, and neighbours send the events for patterns. The journal entry
+of an event names the matching filters. At the end of a step the events go to the detectors, in the order of the log;
+each detection is published at once, under the next number of the pattern, before the detectors see the next event.
 
 Entries are written before rows. After a kill between both the rows hold an earlier state, and the entries behind it
 are fed again. The same detections come out under the same numbers, because nothing else has an influence: an event has
 the time of its entry, made unique, and timers strike before an event of a later time, whether or not a tick came in
-between. Numbers that the log has are not published again. So a kill at any moment loses nothing and repeats nothing.
+between. Numbers in the log are not published again. So a kill at any moment loses nothing and repeats nothing.
 
 A pattern with `allow ... of disorder` goes by the times in the events instead, in a detector of its own, so that a
-publisher with a wrong clock spoils no other pattern. In silence its time goes on with the clock of the node.
+publisher with a wrong clock spoils no other pattern. In silence the time of the detector goes on with the clock of the
+node.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from fieldfare.core.pattern_atoms import PATTERNS, PatternAtoms, asks_for_composites
@@ -55,7 +57,7 @@ class Patterns:
     """The patterns of a node, and the events on the way to them."""
 
     def __init__(self, core: Core, bounds: Bounds) -> None:
-        """Begin without any pattern."""
+        """Begin with no pattern but those in stored rows, which `restore` adds."""
         self._core = core
         self.bounds = bounds
         self.known: dict[str, StandingPattern] = {}
@@ -85,8 +87,8 @@ class Patterns:
     def subscribe(self, session: str, id: str, text: str, now: float, history: Iterable[JournalEntry] | None) -> str:
         """Subscribe a session to the detections of a pattern; return the key of the pattern.
 
-        A session that has such a subscription already keeps it, wherever the detector stands. With a history the
-        pattern begins in the past, in a detector that no later subscriber shares.
+        A session with such a subscription keeps the old one, wherever the detector stands. With a history the pattern
+        begins in the past, in a detector for this subscriber alone.
         """
         core = self._core
         one = StandingPattern("", text, f"{core.life}:{core.position}", core.position)
@@ -125,7 +127,7 @@ class Patterns:
         self._core.buffer.store(*one.rows())
 
     def _install(self, one: StandingPattern, now: float) -> list[Send]:
-        """Make a detector, and subscribe to the filters of the pattern; return what neighbours must hear of it."""
+        """Make a detector, and subscribe to the filters of the pattern; return the messages to neighbours."""
         core, pattern = self._core, one.pattern
         self.known[one.key] = one
         if pattern.disorder:
@@ -164,10 +166,10 @@ class Patterns:
     def take(
         self, forward: m.Forward, position: int, clients: Recipients, now: float
     ) -> tuple[Recipients, Sequence[Receiver]]:
-        """Queue an event of the log for the detectors; return the other clients, and what the journal entry says.
+        """Queue an event of the log for the detectors; return the other clients, and the part of the journal entry.
 
-        It says nothing of a detection of this node: that goes to patterns over patterns when it is made, also when it
-        is made again after a kill.
+        A detection of this node has no such part: patterns over patterns get a detection from `_publish`, also if the
+        detector finds the same again after a kill.
         """
         ids = clients[PATTERNS]
         others = {name: known for name, known in clients.items() if name != PATTERNS}
@@ -372,7 +374,6 @@ class Patterns:
 def _interval(event: Event, own: Occurrence) -> Occurrence:
     """Return a composite event with the interval that the event names."""
     low, high = event.get("ts_lo"), event.get("ts_hi")
-    try:
+    if isinstance(low, datetime) and isinstance(high, datetime) and low <= high:
         return own._replace(low=microseconds(low), high=microseconds(high))
-    except (TypeError, ValueError, AttributeError):
-        return own
+    return own

@@ -130,7 +130,7 @@ def event_of(one: StandingPattern, detection: Detection, node: str) -> Event:
         return msgpack.decode(msgpack.encode(made))
     except EventError:
         pass
-    parts = list(made.tree["constituents"])  # type: ignore[call-overload]
+    parts: list[Any] = list(made.tree["constituents"])  # type: ignore[arg-type]
     for kept in (AT_MOST, 5, 0):
         few = [*parts[:kept], *parts[-kept:]] if kept else []
         shorter = {**made.tree, "constituents": few, "omitted": len(parts) - len(few)}

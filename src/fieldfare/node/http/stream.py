@@ -108,9 +108,7 @@ async def stream(call: Call) -> Response:
         mine = node.core.broker.clients.all.get(consumer.name)
         if pattern:
             await patterns.subscribe(node, consumer.name, SUBSCRIPTION, pattern, call.principal, since=since)
-        elif (
-            mine is None or mine.subscriptions.get(SUBSCRIPTION) != filter
-        ):  # else the subscription exists, and goes on
+        elif mine is None or mine.subscriptions.get(SUBSCRIPTION) != filter:  # else the subscription goes on
             await consumer.subscribe(SUBSCRIPTION, filter, since)
     except BaseException as error:
         await consumer.__aexit__()

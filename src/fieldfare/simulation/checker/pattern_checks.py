@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from fieldfare.core.standing_pattern import PUBLISHER
@@ -143,7 +144,10 @@ class _Replay:
 def _occurrence(event: Event, stamp: int) -> Occurrence:
     if not str(event.get("type", "")).startswith("ce:"):
         return Occurrence(stamp, stamp, event)
-    return Occurrence(microseconds(event["ts_lo"]), microseconds(event["ts_hi"]), event)
+    low, high = event["ts_lo"], event["ts_hi"]
+    assert isinstance(low, datetime)
+    assert isinstance(high, datetime)
+    return Occurrence(microseconds(low), microseconds(high), event)
 
 
 def _content(event: Mapping[str, Any]) -> dict[str, Any]:
