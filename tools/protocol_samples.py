@@ -169,6 +169,11 @@ LINK_FRAMES: Final = (
         "All fields.",
         "longest",
     ),
+    Sample(
+        lf.LinkHello("oslo", "", "covering", reaches={"": {"@north": "", "@east": ""}}, domain="north"),
+        "At the border to another domain.",
+        "border",
+    ),
     Sample(lf.LinkResume("a1", "", 0), "A new link.", "new"),
     Sample(lf.LinkResume("a1", "b2", 17, (("5f1e", 1),), (("90ad", 1),), 5, 42), "A known link.", "known"),
     Sample(

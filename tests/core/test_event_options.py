@@ -37,8 +37,8 @@ def values() -> dict[str, Any]:
 def test_every_option_travels_from_the_publication_to_the_neighbour_and_with_a_session() -> None:
     core, options = Core(Broker("b")), values()
     for name in ("ana", "bob"):
-        core.sessions.attach(name, f"{name}@1", 0.0)
-    core.sessions.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
+        core.presence.attach(name, f"{name}@1", 0.0)
+    core.presence.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
     core.links.connect("rome", Role.PARENT, 0.0)
     step = core.step([Publication("bob", 1, [Event({"x": 1})], **options)], 0.0)
     core.release(step)

@@ -48,8 +48,8 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.start()
-        self.do(lambda core, now: core.sessions.attach("ana", "ana@1", now))
-        self.do(lambda core, now: core.sessions.attach("bob", "bob@1", now))
+        self.do(lambda core, now: core.presence.attach("ana", "ana@1", now))
+        self.do(lambda core, now: core.presence.attach("bob", "bob@1", now))
         self.do(SettlePatterns(self.texts))
 
     def start(self) -> None:

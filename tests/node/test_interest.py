@@ -103,7 +103,7 @@ def test_a_change_in_the_moment_in_which_the_last_one_is_told_is_told_too() -> N
             told: list[list[str]] = []
 
             def change() -> None:
-                a.node.core.sessions.change_filters(m.Subscribe("one", parse("x > 1")), "s", a.node.steady())
+                a.node.core.presence.change_filters(m.Subscribe("one", parse("x > 1")), "s", a.node.steady())
                 a.interests._check()  # as after the step
 
             def tell(texts: list[str]) -> None:

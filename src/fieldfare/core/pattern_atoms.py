@@ -64,7 +64,7 @@ class PatternAtoms:
                 sends += core.broker.receive(m.Subscribe(id, filter), PATTERNS, now)
             names = self._atoms[id].names
             names[one.key] = names.get(one.key, frozenset()) | {label}
-        core.changes += 1
+        core.sessions.changes += 1
         return sends
 
     def remove(self, one: StandingPattern, now: float) -> None:
@@ -75,7 +75,7 @@ class PatternAtoms:
             if not self._atoms[id].names:
                 self._nested -= self._atoms.pop(id).composites
                 core.links.send_all(core.broker.receive(m.Unsubscribe(id), PATTERNS, now))
-        core.changes += 1
+        core.sessions.changes += 1
 
     def __len__(self) -> int:
         return len(self._atoms)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from fieldfare.core.standing_pattern import StandingPattern, delivery_filter
+from fieldfare.core.watchers import SessionWatcher
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
 from fieldfare.routing.table_routes import TableRoutes
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from fieldfare.core.core import Core
 
 
-class PatternUsers:
+class PatternUsers(SessionWatcher):
     """Users of patterns by session, and patterns by the filter of the detections."""
 
     def __init__(self, core: Core) -> None:
@@ -29,6 +30,10 @@ class PatternUsers:
         self._of: dict[str, dict[str, str]] = {}
         """Patterns by session and id of the subscription."""
         self._by_filter: dict[Filter, str] = {}
+        self._dropped: dict[str, set[str]] = {}
+        """Patterns of sessions without filters now."""
+        self._unused: set[str] = set()
+        """Patterns that may have lost their last user in this step."""
 
     def filter_of(self, one: StandingPattern) -> Filter:
         """Return the filter of a pattern's composite events."""
@@ -50,43 +55,55 @@ class PatternUsers:
         """Return the patterns of a session by id of the subscription."""
         return self._of.get(session, {})
 
-    def subscribed(self, session: str, id: str, filter: Filter | None, now: float) -> None:
-        """Note that a session has a filter under an id now, or none."""
+    # Changes of sessions
+
+    def filter_replaced(self, name: str, id: str) -> None:
+        """Note the new filter of a session under an id, or the end of the subscription."""
         if not self._by_filter:
             return
-        patterns = self._core.patterns
+        client = self._core.broker.clients.all.get(name)
+        filter = client.subscriptions.get(id) if client is not None else None
         key = None if filter is None else self._by_filter.get(unnamed(filter))
-        mine = self._of.get(session, {})
-        before = mine.get(id)
+        before = self._of.get(name, {}).get(id)
         if before is not None and before != key:
-            del mine[id]
-            patterns.known[before].users.discard((session, id))
-            self.end_unused(before, now)
+            self._forget(name, id)
+            self._unused.add(before)
         if key is not None:
-            self._of.setdefault(session, {})[id] = key
-            patterns.known[key].users.add((session, id))
+            self._of.setdefault(name, {})[id] = key
+            self._core.patterns.known[key].users.add((name, id))
 
-    def end_unused(self, key: str, now: float) -> None:
-        """End a pattern without users, except a pattern of the settings."""
-        one = self._core.patterns.known[key]
-        if not one.users and not one.named:
-            self._core.patterns.remove(key, now)
+    def session_changed(self, name: str) -> None:
+        """Look at the filters of patterns again: a filter with parameters may have replaced one."""
+        for id in list(self._of.get(name, ())):
+            self.filter_replaced(name, id)
 
-    def left(self, session: str, now: float) -> None:
-        """End the patterns of an ending session, except those with other users."""
-        for id, key in list(self._of.get(session, {}).items()):
-            del self._of[session][id]
-            self._core.patterns.known[key].users.discard((session, id))
-            self.end_unused(key, now)
-        self._of.pop(session, None)
+    def filters_dropped(self, name: str) -> None:
+        """Keep the patterns of a session that ends or departs, until `left` says more."""
+        self._dropped[name] = set(self._of.get(name, {}).values())
+        for id in list(self._of.get(name, ())):
+            self._forget(name, id)
+        self._of.pop(name, None)
 
-    def released(self, session: str) -> None:
-        """Keep the patterns of a session on the way to another node."""
-        for id, key in self._of.pop(session, {}).items():
-            self._core.patterns.known[key].users.discard((session, id))
+    def left(self, name: str) -> None:
+        """End the patterns of a session that has ended for good, except those with other users."""
+        self._unused |= self._dropped.pop(name, set())
+
+    def _forget(self, name: str, id: str) -> None:
+        self._core.patterns.known[self._of[name].pop(id)].users.discard((name, id))
+
+    # The end of patterns
+
+    def end_unused(self, now: float) -> None:
+        """End the patterns that have lost their last user, except those of the settings."""
+        unused, self._unused = self._unused, set()
+        for key in sorted(unused):
+            one = self._core.patterns.known.get(key)
+            if one is not None and not one.users and not one.named:
+                self._core.patterns.remove(key, now)
 
     def maintain(self, now: float) -> None:
         """End the patterns without a subscriber here or elsewhere, at the second look."""
+        self._dropped.clear()
         for one in list(self._core.patterns.known.values()):
             one.idle = 0 if one.named or one.users or self._is_wanted(one) else one.idle + 1
             if one.idle > 1:
@@ -102,5 +119,5 @@ class PatternUsers:
     def restore(self) -> None:
         """Find the users among the restored subscriptions."""
         for session, client in self._core.broker.clients.all.items():
-            for id, filter in client.subscriptions.items() if session in self._core.sessions else ():
-                self.subscribed(session, id, filter, self._core.now)
+            for id in client.subscriptions if session in self._core.sessions else ():
+                self.filter_replaced(session, id)

@@ -103,9 +103,10 @@ class Patterns:
         if one.key not in self.known:
             self._begin(one, now)
         try:
-            core.sessions.change_filters(m.Subscribe(id, self.users.filter_of(one)), session, now)
+            core.presence.change_filters(m.Subscribe(id, self.users.filter_of(one)), session, now)
         except ValueError:
-            self.users.end_unused(one.key, now)
+            if not one.users and not one.named:
+                self.remove(one.key, now)
             raise
         if history is not None:
             self._look_back(one, history, now)
@@ -171,15 +172,18 @@ class Patterns:
         A detection of this node has no such part: patterns over patterns get a detection from `_publish`, also if the
         detector finds the same again after a kill.
         """
-        ids = clients[PATTERNS]
+        ids = clients.get(PATTERNS)
+        if ids is None:
+            return clients, ()
         others = {name: known for name, known in clients.items() if name != PATTERNS}
         if forward.publisher.startswith(PUBLISHER) and forward.source == self._core.broker.name:
             return others, ()
-        self._queue.append((position, now + self._core.ahead, forward.event, ids))
+        self._queue.append((position, now + self._core.journal.ahead, forward.event, ids))
         return others, [(PATTERNS, "", 0, ids)]
 
     def run(self, now: float) -> None:
         """Give all queued events to the detectors, then let the timers strike; publish the detections."""
+        self.users.end_unused(now)
         recovered = self._last_logged or self._doubtful
         if not self._queue and not recovered and self._next_deadline() >= self._wall(now):
             return
@@ -199,7 +203,7 @@ class Patterns:
         self._store_state()
 
     def _wall(self, now: float) -> int:
-        return microseconds(now + self._core.ahead)
+        return microseconds(now + self._core.journal.ahead)
 
     def _feed(self, position: int, time: float, event: Event, ids: Sequence[str], now: float) -> None:
         """Give an event to the patterns whose filters match."""
@@ -245,10 +249,10 @@ class Patterns:
             event = event_of(one, detection, here)
             if one.count > one.logged:
                 core.route([(m.Forward(event, one.publisher, one.count, one.by, here), Origin())], LOCAL, now)
-                one.latest.append((now + core.ahead, core.position))
+                one.latest.append((now + core.journal.ahead, core.position))
             core.buffer.store(one.count_row())
             if ids := self.atoms.ids_of(event):
-                self._feed(position, now + core.ahead, event, ids, now)
+                self._feed(position, now + core.journal.ahead, event, ids, now)
 
     def _look_back(self, one: StandingPattern, history: Iterable[JournalEntry], now: float) -> None:
         """Give a new pattern the events of the log from before it."""
@@ -280,7 +284,7 @@ class Patterns:
     def wakes(self) -> float | None:
         """The time at which a timer strikes; None without timers."""
         deadline = self._next_deadline()
-        return None if deadline >= NEVER else (deadline + 10) / 1e6 - self._core.ahead
+        return None if deadline >= NEVER else (deadline + 10) / 1e6 - self._core.journal.ahead
 
     def _next_deadline(self) -> int:
         own = self._own.values()

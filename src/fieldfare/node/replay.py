@@ -19,6 +19,7 @@ from fieldfare.core.inputs import Input
 from fieldfare.core.state import NEVER, Pending, RequestRefused, pending_event
 from fieldfare.events import msgpack
 from fieldfare.filters.filter import Filter
+from fieldfare.matching.match.single_filter import check_of
 from fieldfare.node.node import Node
 from fieldfare.node.storage.storage import EventLog
 from fieldfare.protocol import messages as m
@@ -69,10 +70,10 @@ async def subscribe(
         found.add(matching(log.read(begin, log.last), filter, number))
         found.add(matching(core.unwritten, filter, number))  # events of the same step, which are not in the log yet
         if change is None:
-            core.sessions.change_filters(m.Subscribe(id, filter), session, now)
+            core.presence.change_filters(m.Subscribe(id, filter), session, now)
         else:
             change(core, now)
-        core.deliveries.replay(session, found.waiting(now + core.ahead))
+        core.deliveries.replay(session, found.waiting(now + core.journal.ahead))
 
     await node.submit(begin_now)
     return begin_of if older else 0
@@ -108,10 +109,11 @@ def matching(entries: Iterable[JournalEntry], filter: Filter, number: int = 0) -
 
     With a `number`, only events with this number in a channel, or a higher one.
     """
+    matches = check_of(filter)
     for entry in entries:
         if number and channel_number_of(entry) < number:
             continue
-        if not is_handed_over(entry) and filter.matches(msgpack.decode(entry.event)):
+        if not is_handed_over(entry) and matches(msgpack.decode(entry.event)):
             yield entry
 
 

@@ -14,7 +14,6 @@ from fieldfare.core.inputs import Acknowledge, ChangeFilters, ExpectMove, Input,
 from fieldfare.core.member_inputs import AcknowledgeByDevice, AcknowledgeByMember, RemoveDevice
 from fieldfare.core.open_publication import OpenPublication
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
-from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.node import parameters, patterns, replay, security
@@ -24,7 +23,7 @@ from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.security.filter_admission import admitted, filling, permitted
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.codec import JSON_CODEC, Codec
+from fieldfare.protocol.codec import Codec
 from fieldfare.protocol.messages import About
 from fieldfare.protocol.numbers import NUMBER_LIMIT
 
@@ -204,10 +203,7 @@ class Requests:
         events = []
         for place, raw in enumerate(frame.events):
             try:
-                event = self._codec.event(bytes(raw))
-                if self._codec is JSON_CODEC:  # an event may be larger in MessagePack, the form of the journal
-                    event = msgpack.decode(msgpack.encode(event))
-                events.append(event)
+                events.append(self._codec.event_to_log(bytes(raw)))
             except EventError as error:
                 raise RequestRefused(f"event {place}: {error}") from None
         for event in events if node.security is not None else ():
