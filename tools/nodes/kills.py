@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -191,12 +191,12 @@ class World(NamedTuple):
     line: list[Process]
     subscribers: list[Subscriber]
     publishers: list[Publisher]
-    watchers: list[Watcher]
+    watchers: Sequence[Watcher] = ()
 
 
 async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[str, int]:
     chance, line, subscribers, publishers, watchers = world
-    listeners = [*subscribers, *watchers]
+    listeners: list[Subscriber | Watcher] = [*subscribers, *watchers]
     end = asyncio.Event()
     listening = {one.name: asyncio.create_task(one.live()) for one in listeners}
     for node in line:

@@ -1,8 +1,8 @@
-"""`StandingPattern`: a pattern that stands in a node, with subscribers and counts.
+"""`StandingPattern`: a pattern in a node, with subscribers and counts.
 
-A pattern of a client is known by the type of its composite events, a hash of the canonical text, so sessions with the
-same pattern share one detector. A pattern of the settings is known by its name. Subscribers get the composite events
-by an ordinary filter, `delivery_filter`, which moves with their sessions from node to node.
+A pattern of a client has the type of the composite events as key, a hash of the canonical text, so sessions with the
+same pattern share a detector. A pattern of the settings has a name. Subscribers get the composite events by an
+ordinary filter, `delivery_filter`, which moves with sessions from node to node.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LATEST: Final = 20
 
 
 class StandingPattern:
-    """A pattern with all that a node remembers of it besides the open instances."""
+    """A pattern with everything but the open instances."""
 
     def __init__(self, key: str, text: str, by: str, born: int, *, named: bool = False) -> None:
         """Parse the text; `by` is the identity under which detections are numbered."""
@@ -83,7 +83,7 @@ def delivery_filter(type: str, key: str, node: str) -> Filter:
 
 
 def is_composite(event: Mapping[str, Any]) -> bool:
-    """Tell whether an event says that it is composite."""
+    """Tell whether an event has the type of a composite event."""
     type = event.get("type")
     return isinstance(type, str) and type.startswith(PREFIX)
 
@@ -114,7 +114,7 @@ def _events(constituents: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def primitive_events(composite: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the events that contributed to a composite event and are not composite themselves."""
+    """Yield the primitive events in a composite event, at any depth."""
     tree = composite.tree if isinstance(composite, Event) else composite
     for inner in _events(tree.get("constituents")):
         if is_composite(inner):
@@ -124,7 +124,7 @@ def primitive_events(composite: Mapping[str, Any]) -> Iterator[Mapping[str, Any]
 
 
 def event_of(one: StandingPattern, detection: Detection, node: str) -> Event:
-    """Return the composite event of a detection, without its middle if it is too large for an event."""
+    """Return the composite event of a detection, without the middle if too large for an event."""
     made = one.pattern.event(detection.match, name=one.key, detector=node)
     try:
         return msgpack.decode(msgpack.encode(made))

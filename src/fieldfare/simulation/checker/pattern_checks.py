@@ -1,7 +1,7 @@
-"""The check of patterns: what a node has detected must be what its log says, each detection once and in order.
+"""The check of patterns: the detections of a node must follow from the log, each once and in order.
 
-The oracle knows no batches, rows, restarts or shared detectors. It reads the whole log of a node once, gives every
-event to a detector for each pattern alone, and compares each detection with the next one that the log has.
+The oracle knows no batches, rows, restarts or shared detectors. The whole log of a node is read once, every event goes
+to a detector for each pattern alone, and each detection is compared with the next detection in the log.
 """
 
 from __future__ import annotations
