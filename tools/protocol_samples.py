@@ -75,7 +75,11 @@ CLIENT_FRAMES: Final = (
         "member",
     ),
     Sample(f.Publish(1, [_raw(QUOTE), _raw(Event({}))]), "Two events, numbers 1 and 2.", "batch"),
-    Sample(f.Publish(3, [_raw(QUOTE)], 60.0, "IBM"), "With a time to live and a name for replacement.", "options"),
+    Sample(
+        f.Publish(3, [_raw(QUOTE)], ttl=60.0, replaces="IBM"),
+        "With a time to live and a name for replacement.",
+        "options",
+    ),
     Sample(f.Publish(4, [_raw(KINDS)]), "All kinds of values in one event.", "values"),
     Sample(f.Subscribe(1, "cheap", "price < 10"), "A filter as text.", "text"),
     Sample(f.Subscribe(2, "dialect", [{"exact": {"type": "a"}}]), "A filter as a document of CloudEvents.", "document"),

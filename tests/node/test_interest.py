@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.talking import settings, talking, until
 
+from fieldfare.core.interest import Roots, View, inside
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node import interest as module
-from fieldfare.node.interest import Roots, View, inside
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m

@@ -21,6 +21,7 @@ from tests.node.talking import Talker, line, linked, settings, talking, until
 from tools.effort import steps
 from tools.waiting import PATIENCE
 
+from fieldfare.core.interest import merged
 from fieldfare.core.state import Publication
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -30,7 +31,6 @@ from fieldfare.node.config import Secret
 from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
-from fieldfare.node.interest import merged
 from fieldfare.node.link_checks import LinkError
 from fieldfare.node.link_connection import LinkConnection, keep_linked
 from fieldfare.node.node import Node, NodeStopped

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Iterable, Iterator
 
 from fieldfare.core.core import Core
+from fieldfare.core.past_events import matching
 from fieldfare.core.pattern_inputs import SubscribePattern
 from fieldfare.core.state import RequestRefused
 from fieldfare.filters.filter import Filter
@@ -78,4 +79,4 @@ async def _subscribe_since(
 def _matching(entries: Iterable[JournalEntry], filters: Iterable[Filter]) -> Iterator[JournalEntry]:
     """Yield the entries that match a filter, each once, in order."""
     any_of = Filter(box for filter in filters for box in filter.boxes)
-    return replay.matching(entries, any_of)
+    return matching(entries, any_of)

@@ -24,6 +24,7 @@ from fieldfare.node.security.filter_admission import admitted, filling, permitte
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.codec import Codec
+from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.messages import About
 from fieldfare.protocol.numbers import NUMBER_LIMIT
 
@@ -184,7 +185,8 @@ class Requests:
         self._open = None
         expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
         name, identity = self._of(frame)
-        what = Publication(name, frame.number, events, identity, expires=expires, replaces=frame.replaces)
+        options = {**options_of(frame, Publication), "expires": expires} if frame.has_options else {}
+        what = Publication(name, frame.number, events, identity, **options)
         node.acknowledgements.flush(self._name)
         node.submit_then(what, partial(self._published, numbers))
 
