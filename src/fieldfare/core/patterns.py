@@ -77,6 +77,8 @@ class Patterns:
         self._by: dict[str, StandingPattern] = {}
         """Patterns by the identity under which detections are numbered."""
         self.users = PatternUsers(core)
+        core.sessions.watchers += (self.users,)
+        core.presence.ended = self.users.left
         self._written: dict[str, dict[Place, Machine]] = {SHARED: {}}
         self._last_logged = 0.0
         """Recovery only: time of the last detection in the log."""
