@@ -10,8 +10,7 @@ the core calls `step` with a batch of `inputs`, writes the entries and rows of t
 - A session may have several workers, of which each event goes to one (`members`), or several devices, of which each
   gets every event (`devices`).
 - A message to a neighbour is numbered and kept until the neighbour's acknowledgement (`links`).
-- Events of some types are numbered at one node, in a total order (`channels`).
-- Detectors of patterns stand in a node, and their composite events are events like others (`patterns`).
+- Events of some types are numbered at one node, in a total order (`channels`); others are detections of `patterns`.
 - Sessions move between nodes (`handovers`) and have copies at neighbours (`replicas`); the messages for both travel in
   `envelopes`.
 
