@@ -100,6 +100,9 @@ nested_events = st.dictionaries(
 @example(msgspec.msgpack.encode({"a": {"b": "x" * (1 + (1 << 18))}}), None, DEFAULT_LIMITS)
 @example(b"\x81\xa1a" + b"\x91" * 30 + b"\x01", None, DEFAULT_LIMITS)
 @example(b"\x81\xa1a" + b"\x91" * 50 + b"\x01", None, DEFAULT_LIMITS)
+@example(
+    msgspec.msgpack.encode({"$valid": Ext(73, msgspec.msgpack.encode([[Ext(5, b"")], 1, "[]"]))}), None, DEFAULT_LIMITS
+)
 def test_the_short_way_reads_and_refuses_as_the_full_reader(
     data: bytes, change: tuple[int, int] | None, limits: Limits
 ) -> None:
