@@ -1,9 +1,10 @@
 """`Sharing`: the members of a session, and which member holds which delivery.
 
 A delivery *waits*, is *given* to a member with credit, is *taken* by the connection of the member, and is *released* by
-an acknowledgement; the key is *free* once the acknowledgement is written. When a member leaves, the deliveries there wait again, in the order of the numbers; a delivery taken
-by the connection has a mark then, for the member may have seen the event. With a key, all deliveries of a key go to the
-present holder of the key, and wait if the holder has no credit.
+an acknowledgement; its key is *free* once the acknowledgement is written. When a member leaves, the deliveries there
+wait again, in the order of the numbers; a delivery taken by the connection has a mark then, for the member may have
+seen the event. With a key, all deliveries of a key go to the present holder of the key, and wait if the holder has no
+credit.
 
 Nothing here is durable: after a restart all members come anew, and everything without an acknowledgement waits again.
 """
