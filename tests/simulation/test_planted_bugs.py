@@ -192,7 +192,7 @@ BUGS = (
     Bug(neighbours_hear_of_messages_that_are_not_written, "nothing else is stored", (Kill,)),
     Bug(expired_events_are_delivered, "which has expired"),
     Bug(a_filter_counts_as_covered_though_it_only_overlaps, "is missing", within=250),
-    Bug(the_target_of_a_handover_does_not_hear_what_was_delivered, "delivered before", (Move,), within=250),
+    Bug(the_target_of_a_handover_does_not_hear_what_was_delivered, "delivered before", (Move, SlowLink), within=160),
     Bug(the_last_part_of_a_handover_is_left_out, "is missing", (Move,)),
     Bug(replica_holders_hear_of_no_publication, "delivered before", (Lose,), within=100),
     Bug(a_client_does_not_hear_that_deliveries_may_repeat, "delivered before", (Lose,)),
