@@ -19,6 +19,7 @@ from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
 SPARK = re.compile(r"= spark_session\(")
+RUNS_A_PIPELINE = re.compile(r"^\$ .*\bfieldfare pipeline run .*--once", re.MULTILINE)
 """what a page of the documentation says that needs Spark"""
 ROOT = Path(__file__).parents[1]
 
@@ -38,7 +39,8 @@ def group_of(test: str) -> str | None:
 @cache
 def needs_spark(page: Path) -> bool:
     """Tell whether the examples of a page run on Spark."""
-    return SPARK.search(page.read_text(encoding="utf-8")) is not None
+    text = page.read_text(encoding="utf-8")
+    return any(needs.search(text) for needs in (SPARK, RUNS_A_PIPELINE))
 
 
 class Groups(LoadGroupScheduling):  # type: ignore[misc]

@@ -16,15 +16,16 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import pytest
 from _pytest.mark import ParameterSet
 from tests.pipeline.cheap import CHEAP_JAVA, CHEAP_SQL
-from tests.scheduling import needs_spark
+from tests.scheduling import RUNS_A_PIPELINE, needs_spark
 from tools.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +40,7 @@ COMMAND = re.compile(r"^\$ (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n?(?P<output>(?:(?
 EXIT = re.compile(r"# exit (\d+)\s*$")
 TITLE = re.compile(r'title="([^"/]+)"')
 STARTS_A_NODE = re.compile(r"^ *\$ (?:\w+=\S+ )*fieldfare up\b[^\n]*&$", re.MULTILINE)
+NOTHING: Mapping[str, str] = MappingProxyType({})
 PORT = re.compile(r"\b740\d\b")
 CHEAP_SPARK = {
     "SPARK_SUBMIT_OPTS": CHEAP_JAVA,
@@ -140,13 +142,16 @@ def _same(want: str, got: str) -> bool:
     return not want or doctest.OutputChecker().check_output(want + "\n", got + "\n", doctest.ELLIPSIS)
 
 
-def run_examples(text: str, name: str, directory: Path, programs: str) -> None:
-    """Run the blocks of a page; `programs` is a folder that comes first where the shell looks for commands."""
+def run_examples(text: str, name: str, directory: Path, programs: str, more: Mapping[str, str] = NOTHING) -> None:
+    """Run the blocks of a page; `programs` is a folder that comes first where the shell looks for commands.
+
+    The shell has more variables, if given.
+    """
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    environment: dict[str, str] = {}
+    environment = dict(more)
     if STARTS_A_NODE.search(text):
         ports = free_ports()
-        environment = {"FIELDFARE_PORT": ports["7400"], "FIELDFARE_NODE": f"ws://127.0.0.1:{ports['7400']}"}
+        environment |= {"FIELDFARE_PORT": ports["7400"], "FIELDFARE_NODE": f"ws://127.0.0.1:{ports['7400']}"}
         text = PORT.sub(lambda found: ports[found[0]], text)
     with Shell(directory, programs, **environment) as shell:
         for block in blocks(text):
@@ -184,12 +189,17 @@ def test_examples(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, programs: str, request: pytest.FixtureRequest
 ) -> None:
     text = file.read_text(encoding="utf-8")
-    folder = tmp_path
-    if needs_spark(file):  # Java goes by the directory it was started in
-        request.getfixturevalue("spark")
-        folder = request.getfixturevalue("jvm").empty_home()
+    name = str(file.relative_to(ROOT))
+    if not needs_spark(file):
+        monkeypatch.chdir(tmp_path)
+        run_examples(text, name, tmp_path, programs)
+        return
+    request.getfixturevalue("spark")
+    jvm = request.getfixturevalue("jvm")
+    folder = jvm.empty_home()  # Java goes by the directory it was started in
     monkeypatch.chdir(folder)
-    run_examples(text, str(file.relative_to(ROOT)), folder, programs)
+    with jvm.lend() if RUNS_A_PIPELINE.search(text) else nullcontext({}) as machine:
+        run_examples(text, name, folder, programs, machine)
 
 
 @pytest.mark.parametrize(

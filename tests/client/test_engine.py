@@ -38,7 +38,7 @@ def delivery(number: int, *subscriptions: str) -> f.Delivery:
 
 
 def publish(client: Engine, x: int, outcomes: list[object], ttl: float | None = None, now: float = 0.0) -> None:
-    client.publish((Event({"x": x}),), ttl, "", outcomes.append, now)
+    client.publish((Event({"x": x}),), f.PublishOptions(ttl=ttl), outcomes.append, now)
 
 
 def test_the_engine_needs_no_event_loop_no_socket_and_no_clock() -> None:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fieldfare.client.outbox import FRAME_EVENTS, SHORTEST_TTL, Submission, Window
-from fieldfare.protocol.frames import Publish
+from fieldfare.protocol.frames import Publish, PublishOptions
 
 
 class FakeNode:
@@ -27,7 +27,7 @@ class FakeNode:
 
 def submission(name: int, size: int = 1, *, bad: bool = False, replaces: str = "") -> Submission[int]:
     events = tuple((b"!" if bad and not place else b".") + f"{name}.{place}".encode() for place in range(size))
-    return Submission(events, name, None, replaces)
+    return Submission(events, name, None, PublishOptions(replaces=replaces))
 
 
 ANSWERED = 0
@@ -121,7 +121,7 @@ def test_a_deadline_is_kept_when_it_is_said_again() -> None:
     window: Window[int] = Window()
     window.add(Submission((b".",), 0, 10.0))
     first = window.take(4.0)
-    assert first == Publish(1, [msgspec.Raw(b".")], 6.0)
+    assert first == Publish(1, [msgspec.Raw(b".")], ttl=6.0)
     assert [frame.ttl for frame in window.resume(0, 8.0)] == [2.0]
     assert [frame.ttl for frame in window.resume(0, 12.0)] == [SHORTEST_TTL]
 

@@ -241,8 +241,8 @@ def test_a_session_that_nobody_has_used_gives_way() -> None:
             ff.connect(nodes[0].hood.url, session="taxi") as taxi,
             taxi.subscribe("n >= 0") as events,
         ):
-            await nodes[2].node.submit(lambda core, now: core.sessions.attach("taxi", "another", now))
-            await nodes[2].node.submit(lambda core, now: core.sessions.detach("taxi", now))
+            await nodes[2].node.submit(lambda core, now: core.presence.attach("taxi", "another", now))
+            await nodes[2].node.submit(lambda core, now: core.presence.detach("taxi", now))
             await taxi.move(nodes[2].hood.url)
             await taxi.publish({"n": 1})
             assert await take(events, 1) == [1]

@@ -294,7 +294,7 @@ def test_a_new_neighbour_hears_of_the_home() -> None:
 
 def test_a_home_that_has_forgotten_is_told_and_jumps_ahead() -> None:
     core = Core(Broker("b1"), channels=AT_B0)
-    core.sessions.attach("ana", "1", 0.0)
+    core.presence.attach("ana", "1", 0.0)
     core.links.connect("b0", Role.PEER, 0.0)
     core.channels.receive(m.Envelope("b1", "b0", c.encode(c.ChannelHome("red", "b1", 4))), 0.0)
     core.publish([Publication("ana", 1, [RED])], 0.0)
@@ -305,7 +305,7 @@ def test_a_home_that_has_forgotten_is_told_and_jumps_ahead() -> None:
 
 def test_a_home_that_has_forgotten_the_move_sends_what_it_holds_to_the_next() -> None:
     core = between(Disk())
-    core.sessions.attach("ana", "1", 0.0)
+    core.presence.attach("ana", "1", 0.0)
     core.channels.receive(m.Envelope("a", "p", c.encode(c.ChannelHandover("red", 1, 0, "a"))), 0.0)
     core.publish([Publication("ana", 1, [RED])], 0.0)
     core.channels.receive(m.Envelope("a", "q", c.encode(c.ChannelHome("red", "q", 2))), 0.0)

@@ -115,7 +115,7 @@ def test_events_wait_for_a_home_that_is_down() -> None:
 
 def test_nothing_is_accepted_before_the_home_has_answered() -> None:
     core = Core(Broker("b1"), channels=AT_B0)
-    core.sessions.attach("ana", "1", 0.0)
+    core.presence.attach("ana", "1", 0.0)
     answers = core.publish([Publication("ana", 1, [RED]), Publication("ana", 1, [PLAIN])], 0.0)
     assert isinstance(answers[0], RequestRefused)
     assert str(answers[0]) == "events of the type red are numbered at b0: the node b0 has not answered yet"
@@ -124,7 +124,7 @@ def test_nothing_is_accepted_before_the_home_has_answered() -> None:
 
 def test_settings_that_differ_are_named_and_asked_again() -> None:
     core = Core(Broker("b1"), channels=AT_B0)
-    core.sessions.attach("ana", "1", 0.0)
+    core.presence.attach("ana", "1", 0.0)
     other = Core(Broker("b0"))
     core.envelopes.set_reachable("b2", ["b0"], {"b0": 3})
     core.channels.ask()
@@ -157,7 +157,7 @@ def home(disk: Disk | None = None, **options: object) -> Core:
     stored, entries = disk.load() if disk is not None else (None, ())
     core = Core(Broker("b0"), stored, entries, channels=AT_B0, **options)  # type: ignore[arg-type]
     if "ana" not in core.sessions:
-        core.sessions.attach("ana", "1", 0.0)
+        core.presence.attach("ana", "1", 0.0)
     return core
 
 
@@ -185,15 +185,15 @@ def test_numbers_jump_where_the_end_of_the_log_may_be_lost() -> None:
 
 def test_a_new_channel_begins_where_the_settings_say() -> None:
     core = Core(Broker("b0"), channels=ChannelMap({"red": "b0"}, first=1001))
-    core.sessions.attach("ana", "1", 0.0)
+    core.presence.attach("ana", "1", 0.0)
     assert numbered(core, 2) == [1001, 1002]
 
 
 def test_the_entry_of_an_event_that_left_is_for_no_reader() -> None:
     core = Core(Broker("b1"), channels=AT_B0)
     core.channels.joined["red"] = "b0"
-    core.sessions.attach("ana", "1", 0.0)
-    core.sessions.change_filters(m.Subscribe("s", EVERYTHING), "ana", 0.0)
+    core.presence.attach("ana", "1", 0.0)
+    core.presence.change_filters(m.Subscribe("s", EVERYTHING), "ana", 0.0)
     core.publish([Publication("ana", 1, [RED])], 0.0)
     (entry,) = core.drain().entries
     details = details_of(entry)

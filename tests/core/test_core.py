@@ -46,8 +46,8 @@ def test_a_client_that_leaves_takes_its_rows_along() -> None:
 def one_broker(**options: object) -> Core:
     core = Core(Broker("b"), **options)  # type: ignore[arg-type]
     for name in ("ana", "bob"):
-        core.sessions.attach(name, f"{name}@1", 0.0)
-    core.sessions.change_filters(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
+        core.presence.attach(name, f"{name}@1", 0.0)
+    core.presence.change_filters(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
     core.drain()
     return core
 
@@ -66,22 +66,22 @@ def positions(core: Core, now: float = 0.0) -> list[int]:
 
 def test_without_a_session_nothing_is_kept() -> None:
     core = Core(Broker("b"))
-    core.sessions.attach("ana", "1", 0.0, durable=False)
-    core.sessions.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
+    core.presence.attach("ana", "1", 0.0, durable=False)
+    core.presence.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
     assert core.publish([Publication("ana", 1, [Event({"x": 1})])], 0.0) == [1]
     step = core.drain()
     assert step.rows == []
     assert details_of(step.entries[0]).to == []
     core.release(step)
     assert positions(core) == [1]
-    core.sessions.detach("ana", 0.0)
+    core.presence.detach("ana", 0.0)
     assert not core.broker.clients.all
 
 
 def test_who_has_not_come_is_refused() -> None:
     core = Core(Broker("b"))
     with pytest.raises(RequestRefused, match="no session ana"):
-        core.sessions.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
+        core.presence.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
     (answer,) = core.publish([Publication("ana", 1, [Event({"x": 1})])], 0.0)
     assert isinstance(answer, RequestRefused)
 
@@ -109,7 +109,7 @@ def test_events_replace_each_other_while_they_wait() -> None:
         publish(core, number, {"x": number}, replaces="price")
     publish(core, 4, {"x": 4}, replaces="other")
     assert positions(core) == [3, 4]
-    core.sessions.attach("ana", "", 1.0)
+    core.presence.attach("ana", "", 1.0)
     assert positions(core) == [1, 3, 4]
 
 
@@ -132,8 +132,8 @@ def test_events_cost_the_same_for_a_lasting_session_with_many_waiting_events() -
 def test_a_queue_of_a_session_without_a_name_loses_its_oldest_events() -> None:
     core = Core(Broker("b"), queue=2, policy="drop-oldest")
     for name, durable in (("ana", False), ("bob", True)):
-        core.sessions.attach(name, name, 0.0, durable=durable)
-        core.sessions.change_filters(m.Subscribe("s", parse("x >= 0")), name, 0.0)
+        core.presence.attach(name, name, 0.0, durable=durable)
+        core.presence.change_filters(m.Subscribe("s", parse("x >= 0")), name, 0.0)
     publish(core, 1, {"x": 1}, {"x": 2}, {"x": 3})
     assert [core.sessions[name].dropped for name in ("ana", "bob")] == [1, 0]
 
@@ -141,8 +141,8 @@ def test_a_queue_of_a_session_without_a_name_loses_its_oldest_events() -> None:
 def test_a_slow_client_without_a_session_has_to_go() -> None:
     core = Core(Broker("b"), queue=2, policy="disconnect")
     for name in ("ana", "bob"):
-        core.sessions.attach(name, name, 0.0, durable=False)
-    core.sessions.change_filters(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
+        core.presence.attach(name, name, 0.0, durable=False)
+    core.presence.change_filters(m.Subscribe("s", parse("x >= 0")), "ana", 0.0)
     assert publish(core, 1, {"x": 1}, {"x": 2}).overflowing == set()
     assert publish(core, 3, {"x": 3}).overflowing == {"ana"}
 
@@ -156,7 +156,7 @@ def test_old_events_are_replayed_and_survive() -> None:
     step = core.drain()
     disk.write(step)
     again = Core(Broker("b"), disk.load()[0], [], now=1.0)
-    again.sessions.attach("ana", "", 1.0)
+    again.presence.attach("ana", "", 1.0)
     assert [(n, p.position, p.subscriptions) for n, p in again.deliveries.next("ana", 9, 1.0)] == [
         (1, 1, ("old",)),
         (2, 2, ("old",)),
@@ -175,7 +175,7 @@ def test_what_was_not_sent_cannot_be_acknowledged() -> None:
 
 def test_sessions_that_nobody_comes_back_to_end() -> None:
     core = one_broker()
-    core.sessions.detach("ana", 5.0)
+    core.presence.detach("ana", 5.0)
     assert core.expire(10.0, life=20.0) == []
     assert core.expire(30.0, life=20.0) == ["ana"]
     assert "ana" not in core.broker.clients.all
@@ -197,6 +197,6 @@ def test_numbers_leave_nothing_out() -> None:
     core = one_broker()
     core.links.connect("c", m.Role.PEER, 0.0)
     with pytest.raises(ValueError, match="left out"):
-        core.links.receive("c", 2, [wire.encode(m.FilterUpdate())], 0.0)
+        core.receive("c", 2, [wire.encode(m.FilterUpdate())], 0.0)
     with pytest.raises(ValueError, match="was the last"):
         core.links.acknowledge("c", 7)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from fieldfare.core.core import Core
-from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
 from fieldfare.core.inputs import Attach, ChangeFilters, ConnectLink, Input, Leave, LinkUp
+from fieldfare.core.parameter_inputs import SetParameters, SubscribeDynamic
 from fieldfare.core.state import RequestRefused
 from fieldfare.filters import parse
 from fieldfare.filters.dynamic import DynamicFilter, Values

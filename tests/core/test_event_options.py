@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
 from fieldfare.core.core import Core
-from fieldfare.core.state import Pending, Publication
+from fieldfare.core.state import NEVER, Pending, Publication
 from fieldfare.core.stored_deliveries import details_for, stored_deliveries
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -34,11 +35,17 @@ def values() -> dict[str, Any]:
     return found
 
 
-def test_every_option_travels_from_the_publication_to_the_neighbour_and_with_a_session() -> None:
-    core, options = Core(Broker("b")), values()
+NONE = msgspec.structs.asdict(EventOptions())
+
+
+@pytest.mark.parametrize(
+    "options", [values(), NONE, *({**NONE, name: value} for name, value in values().items())], ids=str
+)
+def test_every_option_travels_from_the_publication_to_the_neighbour_and_with_a_session(options: dict[str, Any]) -> None:
+    core = Core(Broker("b"))
     for name in ("ana", "bob"):
-        core.sessions.attach(name, f"{name}@1", 0.0)
-    core.sessions.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
+        core.presence.attach(name, f"{name}@1", 0.0)
+    core.presence.change_filters(m.Subscribe("s", parse("x = 1")), "ana", 0.0)
     core.links.connect("rome", Role.PARENT, 0.0)
     step = core.step([Publication("bob", 1, [Event({"x": 1})], **options)], 0.0)
     core.release(step)
@@ -48,7 +55,8 @@ def test_every_option_travels_from_the_publication_to_the_neighbour_and_with_a_s
     assert isinstance(forward, m.Forward)
     assert options_of(forward) == options
     waiting = core.sessions["ana"].pending
-    assert waiting[1] == Pending(1, ("s",), options["expires"], replaces=("bob", options["replaces"]))
+    key = ("bob", options["replaces"]) if options["replaces"] else None
+    assert waiting[1] == Pending(1, ("s",), options["expires"] or NEVER, replaces=key)
     (stored,) = stored_deliveries(waiting.items(), {entry.position: entry})
     carried = {name: value for name, value in options.items() if name not in NOT_IN_A_HANDOVER}
     assert options_of(stored, StoredDelivery) == carried

@@ -93,8 +93,8 @@ def elsewhere() -> Node:
 
 def here(*, durable: bool = True) -> Node:
     node = Node()
-    node.core.sessions.attach("s", "i", 0.0, durable=durable)
-    node.core.sessions.change_filters(m.Subscribe("one", parse("x = 1")), "s", 0.0)
+    node.core.presence.attach("s", "i", 0.0, durable=durable)
+    node.core.presence.change_filters(m.Subscribe("one", parse("x = 1")), "s", 0.0)
     node.core.deliveries.replay("s", [Pending(1, ("one",), 9.0), Pending(2, ("one",), 9.0)])
     return node.step()
 
@@ -187,12 +187,12 @@ def send_part(limit: int) -> Callable[[Node], None]:
 
 
 def take_over(holder: str) -> Callable[[Node], None]:
-    return lambda node: node.core.handovers.arrivals.take_over("s", holder, "t2", 2.0)
+    return lambda node: node.core.handovers.take_over("s", holder, 2.0)
 
 
 def expire(node: Node) -> None:
     if "s" in node.core.sessions:
-        node.core.sessions.detach("s", 2.0)
+        node.core.presence.detach("s", 2.0)
     node.core.expire(1000.0, 1.0)
 
 
@@ -204,13 +204,13 @@ def remind(node: Node) -> None:
 TAKEN = h.SessionTransferred("s", "t", 0, 5, 1, 0, [])
 INPUTS: Mapping[HandoverInput, list[Callable[[Node], None]]] = {
     Given.CLAIM: [claim(), claim(at="a"), claim(at="a", identity="i", moves=7)],
-    Given.ATTACH: [lambda node: (node.core.sessions.attach("s", "j", 2.0), None)[1]],
+    Given.ATTACH: [lambda node: (node.core.presence.attach("s", "j", 2.0), None)[1]],
     Given.USE: [lambda node: node.core.deliveries.acknowledge("s", 0)],
     Given.CHANGE_FILTERS: [
-        lambda node: node.core.sessions.change_filters(m.Subscribe("two", parse("y = 1")), "s", 2.0)
+        lambda node: node.core.presence.change_filters(m.Subscribe("two", parse("y = 1")), "s", 2.0)
     ],
-    Given.LEAVE: [lambda node: node.core.sessions.leave("s", 2.0)],
-    Given.DETACH: [lambda node: node.core.sessions.detach("s", 2.0)],
+    Given.LEAVE: [lambda node: node.core.presence.leave("s", 2.0)],
+    Given.DETACH: [lambda node: node.core.presence.detach("s", 2.0)],
     Given.CANCEL: [lambda node: node.core.handovers.arrivals.cancel("s")],
     Given.TAKE_OVER: [take_over("b"), take_over("c"), take_over("nobody")],
     Given.OFFER: [lambda node: node.core.handovers.offer("s", "c", "o")],

@@ -29,8 +29,8 @@ def make(stored: Any = None, entries: Iterable[JournalEntry] = (), *, clients: b
     core = Core(Broker("b", life=2 if stored else 1), stored, entries, **more)
     if clients and stored is None:
         for name in ("ana", "bob"):
-            core.sessions.attach(name, name, 0.0)
-        core.sessions.change_filters(m.Subscribe("s", parse("TRUE")), "ana", 0.0)
+            core.presence.attach(name, name, 0.0)
+        core.presence.change_filters(m.Subscribe("s", parse("TRUE")), "ana", 0.0)
     return core
 
 
@@ -70,9 +70,7 @@ def test_numbers_of_an_earlier_link_are_not_those_of_a_new_one() -> None:
     """The log is still needed from before the link was begun anew; what it says of the old one counts no more."""
     core = make()
     core.links.connect("a", m.Role.PEER, 0.0, local_name="1", remote_name="1")
-    core.links.receive(
-        "a", 1, [*(forward(n) for n in range(1, 101)), wire.encode(m.FilterUpdate((parse("TRUE"),)))], 1.0
-    )
+    core.receive("a", 1, [*(forward(n) for n in range(1, 101)), wire.encode(m.FilterUpdate((parse("TRUE"),)))], 1.0)
     publish(core, 1, 50)
     steps = [release(core)]
     assert (core.links["a"].written, len(steps[0].entries)) == (101, 150)
@@ -86,7 +84,7 @@ def test_numbers_of_an_earlier_link_are_not_those_of_a_new_one() -> None:
     assert (link.written, link.last) == (0, said)
     assert all(isinstance(what, bytes) for what in link.outbox.values())
     assert len(core.sessions["ana"].pending) == 150
-    assert core.links.receive("a", 1, [forward(101)], 4.0) == 1
+    assert core.receive("a", 1, [forward(101)], 4.0) == 1
 
 
 @pytest.mark.parametrize(
@@ -98,7 +96,7 @@ def test_what_a_neighbour_said_around_nonsense_is_not_lost(unreadable: bytes, ca
     core = make()
     core.links.connect("a", m.Role.PEER, 0.0)
     release(core)
-    assert core.links.receive("a", 1, [forward(1), unreadable, forward(3)], 1.0) == 2
+    assert core.receive("a", 1, [forward(1), unreadable, forward(3)], 1.0) == 2
     step = release(core)
     assert (core.links["a"].written, len(step.entries)) == (3, 2)
     assert len(core.sessions["ana"].pending) == 2
@@ -110,7 +108,7 @@ def test_a_node_whose_rows_may_be_lost_asks_for_the_filters_of_its_neighbours() 
     """It asks until all are there, also after another start: without them, events do not go that way."""
     core, update = make(), m.FilterUpdate((parse("x = 1"), parse("x = 2")), all=True)
     core.links.connect("a", m.Role.PEER, 0.0, local_name="1", remote_name="2")
-    core.links.receive("a", 1, [wire.encode(update)], 0.0)
+    core.receive("a", 1, [wire.encode(update)], 0.0)
     rows = stored(release(core))
     del rows["told"]["a", "subscriptions", "x = 2"]
     core = make(rows, doubtful=True)
@@ -118,7 +116,7 @@ def test_a_node_whose_rows_may_be_lost_asks_for_the_filters_of_its_neighbours() 
     rows |= stored(core.drain())
     core = make(rows)
     assert [link.incomplete for link in core.links.values()] == [True]
-    core.links.receive("a", 2, [wire.encode(replace(update, about="advertisements")), wire.encode(update)], 0.0)
+    core.receive("a", 2, [wire.encode(replace(update, about="advertisements")), wire.encode(update)], 0.0)
     assert [link.incomplete for link in core.links.values()] == [False]
     assert {str(one) for one in core.interest()} >= {"x = 1", "x = 2"}
     assert Row("incomplete", ("a",)) in release(core).rows
@@ -128,15 +126,15 @@ def test_numbers_in_the_log_are_void_after_the_neighbour_went_back_in_time() -> 
     """Rows and neighbour had lost the same messages, the log had not: new messages under the numbers were dropped."""
     core = make()
     core.links.connect("a", m.Role.PEER, 0.0, local_name="1", remote_name="2", remote_lives=(("first", 1),))
-    core.links.receive("a", 1, [wire.encode(m.FilterUpdate((parse("x = 1"),))), forward(1)], 0.0)
+    core.receive("a", 1, [wire.encode(m.FilterUpdate((parse("x = 1"),))), forward(1)], 0.0)
     before = stored(release(core))
-    core.links.receive("a", 3, [wire.encode(m.FilterUpdate((parse("x = 2"),))), forward(2), forward(3)], 0.0)
+    core.receive("a", 3, [wire.encode(m.FilterUpdate((parse("x = 2"),))), forward(2), forward(3)], 0.0)
     entries = [*release(core).entries]
     core = make(before, entries)
     assert core.links["a"].already.keys() == {4, 5}
     core.links.resume("a", LinkResume("2", "1", 0, lives=(("first", 1), ("second", 3)), last=4), "")
     assert not core.links["a"].already
-    assert core.links.receive("a", 3, [forward(4), forward(5), forward(6)], 1.0) == 3
+    assert core.receive("a", 3, [forward(4), forward(5), forward(6)], 1.0) == 3
     assert len(core.sessions["ana"].pending) == 5
 
 
@@ -156,7 +154,7 @@ def test_a_neighbour_that_may_have_lost_filters_hears_all_of_them() -> None:
 def test_a_session_lives_on_after_a_restart(here: bool) -> None:
     core = make()
     if not here:
-        core.sessions.detach("ana", 1.0)
+        core.presence.detach("ana", 1.0)
     steps = [core.drain()]
     publish(core, 1, 1, 8 * DAY if here else 2.0)
     core.checkpoint()
@@ -170,8 +168,8 @@ def test_a_session_lives_on_after_a_restart(here: bool) -> None:
 def test_replayed_events_that_were_dropped_leave_no_rows() -> None:
     """They were pending again after a restart, below what was acknowledged, and `attach` looked for the first for ever."""
     core = make(limit=5, clients=False)
-    core.sessions.attach("ana", "ana", 0.0)
-    core.sessions.attach("bob", "bob", 0.0)
+    core.presence.attach("ana", "ana", 0.0)
+    core.presence.attach("bob", "bob", 0.0)
     publish(core, 1, 10)
     core.deliveries.replay("ana", old("s", *range(1, 11)))
     steps = [release(core)]
@@ -184,7 +182,7 @@ def test_replayed_events_that_were_dropped_leave_no_rows() -> None:
     torn = stored(*steps) | {"replayed": rows["replayed"]}  # as an earlier version left it
     core = make(torn, limit=5, now=1.0)
     assert not core.sessions["ana"].pending
-    assert core.sessions.attach("ana", "", 2.0).acknowledged == 10
+    assert core.presence.attach("ana", "", 2.0).acknowledged == 10
 
 
 def test_old_events_behind_newer_ones_keep_the_log() -> None:
@@ -208,11 +206,11 @@ def test_an_event_in_the_log_is_not_taken_again_however_late_its_neighbour_retur
     core.links.connect("a", m.Role.PEER, 0.0)
     before = release(core)
     said = [wire.encode(m.FilterUpdate((parse("y = 1"),))), forward(1)]
-    core.links.receive("a", 1, said, 1.0)
+    core.receive("a", 1, said, 1.0)
     entries = core.drain().entries
     core = make(stored(before), entries, now=2.0)
     assert len(core.sessions["ana"].pending) == 1
-    assert core.links.receive("a", 1, [*said, forward(2)], 1000.0) == 1
+    assert core.receive("a", 1, [*said, forward(2)], 1000.0) == 1
     assert [pending.position for pending in core.sessions["ana"].pending.values()] == [1, 2]
     assert core.links["a"].received == 3
     assert parse("y = 1") in core.interest()
@@ -240,11 +238,11 @@ class Counting(dict[int, Pending]):
 
 def test_nobody_walks_over_what_was_dropped() -> None:
     core = make(limit=10)
-    core.sessions.detach("ana", 0.0)
+    core.presence.detach("ana", 0.0)
     for number in range(1, 2001, 100):
         publish(core, number, 100)
     release(core)
-    session = core.sessions.attach("ana", "", 1.0)
+    session = core.presence.attach("ana", "", 1.0)
     pending = session.pending = Counting(session.pending)
     assert [number for number, _ in core.deliveries.next("ana", 100, 1.0)] == [*range(1991, 2001)]
     assert pending.looks < 50
@@ -267,9 +265,9 @@ def test_a_restart_with_more_than_the_limit_takes_no_longer() -> None:
 def test_a_log_that_lost_its_end_brings_nothing_wrong() -> None:
     """Other events will stand at the same positions: nobody is given those instead, and a link knows them for new."""
     core = Core(Broker("b"))
-    core.sessions.attach("ana", "ana@1", 0.0)
+    core.presence.attach("ana", "ana@1", 0.0)
     core.deliveries.replay("ana", old("old", 1, 40))
-    core.position = 50
+    core.journal.position = 50
     core.links.connect("c", m.Role.PEER, 0.0)
     core.rewind(10)
     assert core.position == 10
@@ -284,7 +282,7 @@ def test_the_first_event_in_a_life_of_the_log_is_for_a_session_that_is_away() ->
     first = make(life="one")
     before = release(first)
     second = make(stored(before), life="two")  # nobody comes back, and so nothing has begun in this life
-    second.sessions.attach("bob", "bob", 0.0, known="bob")
+    second.presence.attach("bob", "bob", 0.0, known="bob")
     publish(second, 1, 1)
     step = release(second)
     third = make(stored(before, step), step.entries, life="three")

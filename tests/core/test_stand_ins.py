@@ -144,7 +144,7 @@ def test_proxies_follow_the_advertisements_until_the_session_ends() -> None:
     made.settle()
     about = known(made, "b2", "b3", "advertisements")
     assert set(about) == {parse("x > 0"), parse("y > 0")}
-    made.hosts["b0"].core.sessions.leave("ana", made.hosts["b0"].steady())
+    made.hosts["b0"].core.presence.leave("ana", made.hosts["b0"].steady())
     made.hosts["b0"].submit(lambda *_: None)
     del made.clients["ana"]
     made.settle()

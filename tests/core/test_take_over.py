@@ -39,11 +39,11 @@ class Line:
         for a, b in (("b0", "b1"), ("b1", "b0"), ("b1", "b2"), ("b2", "b1")):
             self.run(a, lambda core, now, b=b: core.links.connect(b, m.Role.PEER, now))  # type: ignore[misc]
             self.run(a, lambda core, _, b=b: core.envelopes.set_reachable(b, NODES))  # type: ignore[misc]
-        self.run("b0", lambda core, now: core.sessions.attach("s", "i", now))
-        self.run("b0", lambda core, now: core.sessions.change_filters(m.Subscribe("all", parse("TRUE")), "s", now))
-        self.run("b1", lambda core, now: core.sessions.attach("p", "p", now))
+        self.run("b0", lambda core, now: core.presence.attach("s", "i", now))
+        self.run("b0", lambda core, now: core.presence.change_filters(m.Subscribe("all", parse("TRUE")), "s", now))
+        self.run("b1", lambda core, now: core.presence.attach("p", "p", now))
         self.settle()
-        self.run("b0", lambda core, now: core.sessions.detach("s", now))
+        self.run("b0", lambda core, now: core.presence.detach("s", now))
         published = Publication("p", 1, [Event({"x": x}) for x in range(events)])
         self.run("b1", lambda core, now: core.publish([published], now))
         self.settle()
@@ -81,7 +81,7 @@ class Line:
             if not found or self.dead & {sender, to}:
                 continue
             messages = [self._encoded(sender, what) for _, what in found]
-            self.run(to, lambda core, now: core.links.receive(sender, found[0][0], messages, now))  # noqa: B023
+            self.run(to, lambda core, now: core.receive(sender, found[0][0], messages, now))  # noqa: B023
             self.run(sender, lambda core, _: core.links.acknowledge(to, found[-1][0]))  # noqa: B023
 
     def _encoded(self, name: str, what: bytes | int) -> bytes:
@@ -122,7 +122,7 @@ class Line:
         return found[0]
 
     def take_over(self, at: str, holder: str) -> None:
-        self.run(at, lambda core, now: core.handovers.arrivals.take_over("s", holder, "again", now))
+        self.run(at, lambda core, now: core.handovers.take_over("s", holder, now))
 
     def arrive(self, at: str) -> list[int]:
         """Claim the session until it is here, with little patience; return the sequence numbers of the deliveries."""
@@ -179,7 +179,7 @@ def test_a_session_that_has_moved_twice_survives_its_node() -> None:
     for node in ("b1", "b2"):
         assert line.arrive(node) == [1, 2]
         line.settle()
-        line.run(node, lambda core, now: core.sessions.detach("s", now))
+        line.run(node, lambda core, now: core.presence.detach("s", now))
     line.dead.add("b2")
     assert line.arrive("b1") == [1, 2]
     assert line.moves == 3
@@ -215,7 +215,7 @@ def test_a_replica_described_again_knows_the_counts_at_once() -> None:
     line.settle()
     line.claim("b1")  # the holder is the target, and forgets the replica
     line.deliver("b1", "b0", "b1")
-    line.run("b0", lambda core, now: core.sessions.attach("s", "", now))  # the client comes back: the session stays
+    line.run("b0", lambda core, now: core.presence.attach("s", "", now))  # the client comes back: the session stays
     line.deliver("b0", "b1")
     assert line.cores["b1"].handovers.states.of("s") is HandoverState.REPLICA
     line.dead.add("b0")
@@ -228,7 +228,7 @@ def test_a_replica_described_again_knows_the_counts_at_once() -> None:
 def test_a_holder_forgets_what_came_by_a_former_filter(restarted: bool) -> None:
     """An event is at the holder before a change of filters is, and comes to the session's node behind the change."""
     line = Line(0)
-    line.run("b0", lambda core, now: core.sessions.change_filters(m.Subscribe("all", parse("x > 5")), "s", now))
+    line.run("b0", lambda core, now: core.presence.change_filters(m.Subscribe("all", parse("x > 5")), "s", now))
     published = Publication("p", 1, [Event({"x": x}) for x in (3, 7)])
     line.run("b1", lambda core, now: core.publish([published], now))
     assert len(line.cores["b1"].sessions["s"].pending) == 2
@@ -242,7 +242,7 @@ def test_a_holder_forgets_what_came_by_a_former_filter(restarted: bool) -> None:
 
 def test_a_holder_keeps_what_waits_at_the_node_under_a_former_filter() -> None:
     line = Line()
-    line.run("b0", lambda core, now: core.sessions.change_filters(m.Subscribe("all", parse("x > 5")), "s", now))
+    line.run("b0", lambda core, now: core.presence.change_filters(m.Subscribe("all", parse("x > 5")), "s", now))
     line.settle()
     line.dead.add("b0")
     assert line.arrive("b1") == [1, 2]

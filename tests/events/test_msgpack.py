@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC
+import math
+import pickle
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 import msgspec
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.msgpack import Ext
-from tests.events.strategies import events, same
+from tests.events.json_texts import damaged, objects
+from tests.events.strategies import events, floats, same, texts, times
 
-from fieldfare.events import Event, EventError, Interval, Limits, msgpack
+from fieldfare.events import DEFAULT_LIMITS, Event, EventError, Interval, Limits, encoded, json, msgpack
+from fieldfare.events.encoded import EncodedEvent
 
 
 @given(events)
@@ -34,10 +39,11 @@ def test_nothing_but_an_event_error_comes_out(event: Event, at: int, byte: int) 
 
 
 def outcome(data: bytes, limits: Limits, *, fully: bool) -> object:
-    """The event, or the error; `fully` leaves out the short way of events without nesting."""
+    """The event, or the error; `fully` leaves out the short ways."""
     with pytest.MonkeyPatch.context() as patch:
         if fully:
             patch.setattr(msgpack, "_is_plain", lambda *_: False)
+            patch.setattr(encoded, "of_msgpack", lambda _: None)
         try:
             return msgpack.decode(data, limits=limits)
         except EventError as error:
@@ -55,16 +61,45 @@ flat_events = st.dictionaries(
 ).map(msgspec.msgpack.encode)  # fmt: skip
 
 
+nested_events = st.dictionaries(
+    st.sampled_from(["a", "b", "a.b", "", "time", "$valid"]),
+    st.recursive(
+        st.sampled_from([1, 2**63, -(2**63), 0.5, "x", b"x", None, True, datetime(2026, 11, 15, tzinfo=UTC)])
+        | st.builds(
+            Ext, st.sampled_from([-1, 5, 73]), st.sampled_from([b"", b"abcd", b"\0" * 8, b"\xff" * 8, b"\xff" * 12])
+        ),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["a", "b", "b.c", "$time", 1, b"k"]), inner, max_size=3)
+        ),
+        max_leaves=8,
+    ),
+    max_size=4,
+).map(msgspec.msgpack.encode)
+
+
 @given(
-    events.map(msgpack.encode) | flat_events,
+    events.map(msgpack.encode) | nested_events | flat_events,
     st.none() | st.tuples(st.integers(0, 200), st.integers(0, 255)),
-    st.just(Limits()) | small_limits,
+    st.just(DEFAULT_LIMITS) | small_limits,
 )
-@example(b"\x82\xa1a\x01\xa1a\x02", None, Limits())
-@example(b"\xde\x00\x01\xa1a\x01", None, Limits())
-@example(b"\x81\xa1a\xcf\x80\x00\x00\x00\x00\x00\x00\x00", None, Limits())
-@example(b"\x81\x01\x01", None, Limits())
-@example(b"", None, Limits())
+@example(b"\x82\xa1a\x01\xa1a\x02", None, DEFAULT_LIMITS)
+@example(b"\xde\x00\x01\xa1a\x01", None, DEFAULT_LIMITS)
+@example(b"\x81\xa1a\xcf\x80\x00\x00\x00\x00\x00\x00\x00", None, DEFAULT_LIMITS)
+@example(b"\x81\x01\x01", None, DEFAULT_LIMITS)
+@example(b"", None, DEFAULT_LIMITS)
+@example(b"\x81\xa1a\x81\xa1b\xcf\x80\x00\x00\x00\x00\x00\x00\x00", None, DEFAULT_LIMITS)
+@example(msgspec.msgpack.encode({"a": [[Ext(-1, b"\xff" * 12)]]}), None, DEFAULT_LIMITS)
+@example(msgspec.msgpack.encode({"a": [[Ext(5, b"")]]}), None, DEFAULT_LIMITS)
+@example(msgspec.msgpack.encode({"a": {"b": 1}, "a.b": 2}), None, DEFAULT_LIMITS)
+@example(msgspec.msgpack.encode({"a": {f"n{n}": 1 for n in range(4095)}}), None, DEFAULT_LIMITS)
+@example(msgspec.msgpack.encode({"a": {f"n{n}": 1 for n in range(4096)}}), None, DEFAULT_LIMITS)
+@example(msgspec.msgpack.encode({"a": [{"b": [0] * 4096}]}), None, DEFAULT_LIMITS)
+@example(msgspec.msgpack.encode({"a": [{"b": [0] * 4097}]}), None, DEFAULT_LIMITS)
+@example(msgspec.msgpack.encode({"a": {"b": "x" * (1 << 18)}}), None, DEFAULT_LIMITS)
+@example(msgspec.msgpack.encode({"a": {"b": "x" * (1 + (1 << 18))}}), None, DEFAULT_LIMITS)
+@example(b"\x81\xa1a" + b"\x91" * 30 + b"\x01", None, DEFAULT_LIMITS)
+@example(b"\x81\xa1a" + b"\x91" * 50 + b"\x01", None, DEFAULT_LIMITS)
 def test_the_short_way_reads_and_refuses_as_the_full_reader(
     data: bytes, change: tuple[int, int] | None, limits: Limits
 ) -> None:
@@ -91,6 +126,72 @@ def field(value: object) -> bytes:
 
 def interval(*ends: object) -> Ext:
     return Ext(msgpack.INTERVAL, msgspec.msgpack.encode(ends))
+
+
+@given(objects.map(lambda text: text.encode(errors="surrogatepass")) | damaged)
+@example(b'{"a":1,"a" :2}')
+@example(b'{"a":{"a":1,"a":2}}')
+@example(b'{"a":"x:y","a" :2}')
+@example(b'{"a":{"b":[{"c":12345678901234567890}]}}')
+@example(b'{"a":[[{"b":1}]],"b":{"c":"\\ud800"}}')
+@example(b'{"a":{"b":1e400}}')
+@example(b'{"a":[1.0,-0,1E2,-0.0]}')
+@example(b'{"time":"2026-11-15T09:30:00Z","a":{"time":"2026-11-15T09:30:00Z"}}')
+@example(b'{"time":["2026-11-15T09:30:00Z"]}')
+@example(b'{"a":{"$time":"2026-11-15T09:30:00Z"}}')
+@example(b'{"a":["' + b"x" * (1 << 18) + b'"]}')
+@example(b'{"a":[' + b"0.5," * 60_000 + b"0.5]}")
+@example(b"{}")
+def test_json_texts_become_messagepack_as_by_the_full_readers(text: bytes) -> None:
+    def outcome(read: Callable[[bytes], Event]) -> Event | str:
+        try:
+            return read(text)
+        except EventError as error:
+            return str(error)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(encoded, "of_msgpack", lambda _: None)
+        full = outcome(lambda text: msgpack.decode(msgpack.encode(json.decode(text))))
+    short = outcome(msgpack.from_json)
+    if isinstance(short, Event) and isinstance(full, Event):
+        assert same(short, full)
+        assert msgpack.encode(short) == msgpack.encode(full)
+    else:
+        assert short == full
+
+
+@given(events)
+def test_fields_of_an_encoded_event_are_made_when_asked_for(event: Event) -> None:
+    data = msgpack.encode(Event({"nested": {**event.tree}}))
+    again = msgpack.decode(data)
+    assert msgpack.encode(again) is data
+    for one in (again, pickle.loads(pickle.dumps(msgpack.decode(data)))):
+        assert same(one, Event({"nested": {**event.tree}}))
+        assert dict(one.fields) == dict(one)
+        assert len(one) == len(one.fields)
+        assert one.valid is None
+    assert not hasattr(again, "nothing")
+
+
+@given(
+    st.dictionaries(st.sampled_from(["a", "b", "time"]), texts | times | floats | st.lists(floats | times), max_size=3),
+    st.lists(floats | times | texts, max_size=3),
+)
+@example({"time": datetime(2026, 11, 15, tzinfo=UTC)}, [math.nan])
+@example({"time": "2026-11-15T09:30:00Z"}, [])
+@example({"a": math.inf}, [datetime(2026, 11, 15, tzinfo=UTC)])
+def test_an_encoded_event_is_written_as_json_like_its_fields(tree: dict[str, object], items: list[object]) -> None:
+    event = Event({**tree, "nested": {"items": items}})
+    again = msgpack.decode(msgpack.encode(event))
+    assert type(again) is EncodedEvent
+    assert json.encode(again) == json.encode(event)
+
+
+def test_an_event_is_encoded_still_if_there_is_nothing_to_doubt() -> None:
+    tree = {"a": {"b": [1, [2.5, None]], "t": datetime(2026, 11, 15, tzinfo=UTC)}, "c": [{"d": "x"}, {"d": True}]}
+    assert type(msgpack.decode(msgspec.msgpack.encode(tree))) is EncodedEvent
+    assert type(msgpack.from_json(b'{"a": {"b": [1, [2.5, null]]}, "c": [{"d": "x:"}, {"d":true}]}')) is EncodedEvent
+    assert type(msgpack.decode(msgspec.msgpack.encode({"a": 1}))) is Event
 
 
 @pytest.mark.parametrize(

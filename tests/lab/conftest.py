@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections.abc import Iterator
 from multiprocessing import forkserver
@@ -29,6 +30,14 @@ def forks() -> Iterator[BaseContext]:
         forkserver.ensure_running()
     yield context
     forkserver._forkserver._stop()  # type: ignore[attr-defined]  # else the process would not be waited for
+
+
+@pytest.fixture(scope="session", autouse=True)
+def frozen() -> Iterator[None]:
+    """Keep the collected tests frozen, which benchmarks would unfreeze; each of their collections walks through them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "unfreeze", lambda: None)
+        yield
 
 
 @pytest.fixture

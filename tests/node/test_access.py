@@ -303,7 +303,7 @@ def test_the_token_may_come_in_the_header(tmp_path: Path) -> None:
 def test_a_session_that_became_another_ones_is_not_taken(tmp_path: Path) -> None:
     async def test() -> None:
         async with guarded(tmp_path) as node:
-            await node.node.submit(lambda core, now: core.sessions.attach("s", "1", now, owner="ana"))
+            await node.node.submit(lambda core, now: core.presence.attach("s", "1", now, owner="ana"))
             with pytest.raises(AccessDenied):
                 await InternalSession(node.node, "s", owner="eve").__aenter__()
 

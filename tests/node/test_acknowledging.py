@@ -95,7 +95,7 @@ def test_a_new_connection_gets_what_the_earlier_one_took_meanwhile(tmp_path: Pat
         node = Node(settings(folder=tmp_path))
         node.storage.sync = True
         await node.start()
-        await node.submit(lambda core, now: core.sessions.attach("bob", "b", now))
+        await node.submit(lambda core, now: core.presence.attach("bob", "b", now))
         write, go_on = node.storage.write, threading.Event()
 
         def slow(step: Step) -> None:

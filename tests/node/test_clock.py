@@ -30,7 +30,7 @@ class Clocks:
 
 
 def _attach(name: str, core: Core, now: float) -> None:
-    core.sessions.attach(name, name, now)
+    core.presence.attach(name, name, now)
 
 
 async def _lives(node: Node) -> bool:
@@ -50,8 +50,8 @@ def test_a_jump_of_the_clock_ends_no_session(tmp_path: Path, jump: float) -> Non
         await node.start()
         for name in ("ana", "bob"):
             await node.submit(partial(_attach, name))
-        await node.submit(lambda core, now: core.sessions.change_filters(m.Subscribe("s", parse("TRUE")), "ana", now))
-        await node.submit(lambda core, now: core.sessions.detach("ana", now))
+        await node.submit(lambda core, now: core.presence.change_filters(m.Subscribe("s", parse("TRUE")), "ana", now))
+        await node.submit(lambda core, now: core.presence.detach("ana", now))
         clocks.wall += jump
         assert await _lives(node)
         await node.publish(Publication("bob", 1, [Event({"x": 1})], expires=clocks.wall + 60))

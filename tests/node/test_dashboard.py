@@ -287,7 +287,7 @@ def test_many_sessions_come_in_pages(overlay: Nodes, browser: Browser) -> None:
     async def attach(service: Context) -> None:
         def job(core: Core, now: float) -> None:
             for number in range(60):
-                core.sessions.attach(f"s{number:02}", f"s{number:02}", now, durable=True)
+                core.presence.attach(f"s{number:02}", f"s{number:02}", now, durable=True)
 
         await service.node.submit(job)
 

@@ -55,7 +55,7 @@ def test_a_session_is_in_use_though_the_former_connection_ends_while_the_next_be
     async def test() -> None:
         async with running(settings()) as a, talking(a, "s"):
             closer = a.node.closers["s"]
-            attached = a.node.submit(lambda core, now: core.sessions.attach("s", "j", now))
+            attached = a.node.submit(lambda core, now: core.presence.attach("s", "j", now))
             del a.node.closers["s"], a.node.wakers["s"]  # as the former one does at its end
             former = closer.__self__._socket._listener  # type: ignore[attr-defined]
             ended = a.node.submit(former._detach)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.node.talking import settings, talking, until
 
+from fieldfare.core.interest import Roots, View, inside
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.node import interest as module
-from fieldfare.node.interest import Roots, View, inside
 from fieldfare.node.server import running
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
@@ -103,7 +103,7 @@ def test_a_change_in_the_moment_in_which_the_last_one_is_told_is_told_too() -> N
             told: list[list[str]] = []
 
             def change() -> None:
-                a.node.core.sessions.change_filters(m.Subscribe("one", parse("x > 1")), "s", a.node.steady())
+                a.node.core.presence.change_filters(m.Subscribe("one", parse("x > 1")), "s", a.node.steady())
                 a.interests._check()  # as after the step
 
             def tell(texts: list[str]) -> None:

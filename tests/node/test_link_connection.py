@@ -139,7 +139,7 @@ def test_both_may_dial() -> None:
 
         assert isinstance(a, Context)
         config = msgspec.structs.replace(a.node.config, join=(url,))
-        await keep_linked(a.hood, url, lambda to: _open(to, config, a.node))
+        await keep_linked(a.hood, url, lambda to: _open(to, config, None))
 
     asyncio.run(test())
 

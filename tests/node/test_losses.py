@@ -76,8 +76,8 @@ def test_a_client_that_was_away_too_long_is_told(tmp_path: Path, caplog: pytest.
 def test_what_was_dropped_is_counted_though_the_node_was_killed() -> None:
     """The log is read from further back than the session needs it: that counts for nothing."""
     broker = make(limit=5)
-    broker.sessions.attach("old", "old", 0.0)
-    broker.sessions.change_filters(m.Subscribe("s", parse("x = 1")), "old", 0.0)
+    broker.presence.attach("old", "old", 0.0)
+    broker.presence.change_filters(m.Subscribe("s", parse("x = 1")), "old", 0.0)
     publish_to(broker, 1, 8)
     steps = [release(broker)]
     broker.checkpoint()

@@ -39,7 +39,7 @@ def test_nodes_of_two_versions_are_linked() -> None:
             assert await ana.events(1) == [{"x": 2}]
             known = [[3, 2, 2, 3], [2, 2, 2, 3], [2, 2, 3, 3], [2, 2, 3, 3]]
             nodes = a.node.core, b.node.core, c.node.core, d.node.core
-            await until(lambda: [[core.version_of(name) for name in "abcd"] for core in nodes] == known)
+            await until(lambda: [[core.versions.of(name) for name in "abcd"] for core in nodes] == known)
 
     asyncio.run(test())
 
@@ -49,11 +49,11 @@ def test_what_an_older_node_lacks_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 
     async def test() -> None:
         async with line(settings("a"), settings("b", flags={"speaks": 2})) as (a, b):
-            a.node.core.require("TopicCheck")
+            a.node.core.versions.require("TopicCheck")
             with pytest.raises(PeerTooOld, match=r"^b speaks version 2, which has no TopicCheck \(since version 3\)"):
-                a.node.core.require("TopicCheck", "a", "b")
+                a.node.core.versions.require("TopicCheck", "a", "b")
             with pytest.raises(PeerTooOld, match="upgrade b"):
-                b.node.core.require("TopicCheck")
+                b.node.core.versions.require("TopicCheck")
 
     asyncio.run(test())
 
@@ -139,7 +139,7 @@ def test_nodes_are_upgraded_one_after_the_other_and_back(tmp_path: Path) -> None
                 nodes[name] = await start(name, speaks, stacks[name])
                 await until(lambda: publisher.accepted > before + 5)  # noqa: B023
                 await subscribers[0].move(f"ws://127.0.0.1:{port}")
-            await until(lambda: nodes["b"].node.core.version_of("c") == speaks)  # noqa: B023
+            await until(lambda: nodes["b"].node.core.versions.of("c") == speaks)  # noqa: B023
         publisher.end = True
         await until(lambda: publisher.accepted == publisher.published)
         accepted = {"p2": publisher.accepted}

@@ -21,12 +21,12 @@ def test_groups_share_a_commit(tmp_path: Path) -> None:
     async def test() -> None:
         node = Node(settings(folder=tmp_path))
         await node.start()
-        await node.submit(lambda core, now: core.sessions.attach("bob", "b", now))
+        await node.submit(lambda core, now: core.presence.attach("bob", "b", now))
         steps: list[Step] = []
         node.watchers.add(steps.append)
         several = [node.publish(Publication("bob", 0, [Event({"x": i})])) for i in range(100)]
         other = node.submit(
-            lambda core, now: core.sessions.change_filters(m.Subscribe("s", parse("x > 50")), "bob", now)
+            lambda core, now: core.presence.change_filters(m.Subscribe("s", parse("x > 50")), "bob", now)
         )
         later = [node.publish(Publication("bob", 0, [Event({"x": i})])) for i in range(100)]
         assert await asyncio.gather(*several, *later) == [*range(1, 201)]
@@ -61,7 +61,7 @@ def test_publishers_wait_for_room() -> None:
     async def test() -> None:
         node = Node(settings())
         await node.start()
-        await node.submit(lambda core, now: core.sessions.attach("bob", "b", now))
+        await node.submit(lambda core, now: core.presence.attach("bob", "b", now))
         futures = [node.publish(Publication("bob", 0, [Event()] * 1000)) for _ in range(BACKLOG // 1000 + 1)]
         waiting = asyncio.ensure_future(node.wait_for_capacity())
         await asyncio.sleep(0)
@@ -77,7 +77,7 @@ def test_a_node_that_cannot_write_promises_nothing(tmp_path: Path, monkeypatch: 
     async def test() -> None:
         node = Node(settings(folder=tmp_path))
         await node.start()
-        await node.submit(lambda core, now: core.sessions.attach("bob", "b", now))
+        await node.submit(lambda core, now: core.presence.attach("bob", "b", now))
         assert await node.publish(Publication("bob", 1, [Event({"x": 1})])) == 1
 
         def full(_: Step) -> None:
@@ -108,9 +108,9 @@ def test_the_log_is_kept_in_order(tmp_path: Path) -> None:
         node = Node(settings(folder=tmp_path, flags=flags))
         await node.start()
         for name in ("ana", "bob"):
-            await node.submit(lambda core, now, one=name: core.sessions.attach(one, one, now))  # type: ignore[misc]
+            await node.submit(lambda core, now, one=name: core.presence.attach(one, one, now))  # type: ignore[misc]
         await node.submit(
-            lambda core, now: core.sessions.change_filters(m.Subscribe("s", parse("x = 300")), "ana", now)
+            lambda core, now: core.presence.change_filters(m.Subscribe("s", parse("x = 300")), "ana", now)
         )
         for start in range(0, 2000, 100):
             await node.publish(

@@ -34,7 +34,7 @@ def test_publications_have_the_events_of_their_frames_and_nothing_is_left_out(
     now: OpenPublication | None = None
     for size, gap, alone, ttl in given:
         number += gap
-        frame = f.Publish(number, [], ttl, "state" if ttl is None and gap == 5 else "")
+        frame = f.Publish(number, [], ttl=ttl, replaces="state" if ttl is None and gap == 5 else "")
         events = [Event(number=place) for place in range(number, number + size)]
         said += events
         if now is not None and not now.take(frame, list(events)):

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from tests.node.talking import line, linked, settings, talking, until
 
+from fieldfare.core import incoming
 from fieldfare.core.core import Core
 from fieldfare.core.state import Publication
 from fieldfare.events import msgpack
@@ -75,8 +76,8 @@ def test_a_neighbour_whose_stored_filter_cannot_be_read_gets_everything(
 def test_a_filter_of_a_neighbour_that_cannot_be_read_stands_for_everything(caplog: pytest.LogCaptureFixture) -> None:
     broker = Core(Broker("a"))
     broker.links.connect("b", m.Role.PEER, 0.0)
-    broker.sessions.attach("bob", "1", 0.0)
-    assert broker.links.receive("b", 1, [_tell(added=["x > 5", BAD]), _tell(removed=[BAD, "x > 5"])], 1.0) == 0
+    broker.presence.attach("bob", "1", 0.0)
+    assert broker.receive("b", 1, [_tell(added=["x > 5", BAD]), _tell(removed=[BAD, "x > 5"])], 1.0) == 0
     assert broker.links["b"].received == 2
     assert broker.publish([Publication("bob", 1, [Event({"y": 1})])], 2.0) == [1]
     assert [what for what in broker.links["b"].outbox.values() if isinstance(what, int)] == [1]
@@ -86,7 +87,7 @@ def test_a_filter_of_a_neighbour_that_cannot_be_read_stands_for_everything(caplo
 def test_a_message_that_cannot_be_read_is_set_aside(caplog: pytest.LogCaptureFixture) -> None:
     broker = Core(Broker("a"))
     broker.links.connect("b", m.Role.PEER, 0.0)
-    broker.links.receive("b", 1, [b"\xc1 nonsense", _tell(added=["x > 5"])], 1.0)
+    broker.receive("b", 1, [b"\xc1 nonsense", _tell(added=["x > 5"])], 1.0)
     assert broker.links["b"].received == 2
     assert broker.interest() == {parse("x > 5")}
     assert Row("unreadable", ("b", 1), b"\xc1 nonsense") in broker.drain().rows
@@ -121,11 +122,11 @@ def test_what_no_node_may_say_changes_nothing_and_stops_nothing(said: object) ->
     broker = Core(Broker("a", separate_names=True))
     broker.links.connect("ana", m.Role.PEER, 0.0)
     for name in ("ana", "bob"):
-        broker.sessions.attach(name, name, 0.0)
-    broker.sessions.change_filters(m.Subscribe("s", parse("x > 0")), "ana", 0.0)
+        broker.presence.attach(name, name, 0.0)
+    broker.presence.change_filters(m.Subscribe("s", parse("x > 0")), "ana", 0.0)
     broker.links.connect("eve", m.Role.PEER, 0.0)
     for neighbour in ("ana", "eve"):
-        broker.links.receive(neighbour, 1, [msgspec.msgpack.encode(said), _tell(added=["y > 0"])], 1.0)
+        broker.receive(neighbour, 1, [msgspec.msgpack.encode(said), _tell(added=["y > 0"])], 1.0)
         assert broker.links[neighbour].received == 2
     assert broker.publish([Publication("bob", 1, [Event({"x": 1, "y": 1})])], 2.0) == [1]
     assert list(broker.sessions["ana"].pending) == [1]
@@ -135,7 +136,7 @@ def test_what_no_node_may_say_changes_nothing_and_stops_nothing(said: object) ->
 def test_a_filter_that_matches_nothing_stands_for_everything() -> None:
     broker = Core(Broker("a"))
     broker.links.connect("b", m.Role.PEER, 0.0)
-    broker.links.receive("b", 1, [_tell(added=["x > 5", "x < 1 AND x > 1"])], 1.0)
+    broker.receive("b", 1, [_tell(added=["x > 5", "x < 1 AND x > 1"])], 1.0)
     assert broker.interest() == {EVERYTHING}
 
 
@@ -148,7 +149,7 @@ def test_what_is_said_aside_and_cannot_be_taken_is_only_noted(caplog: pytest.Log
         _tell(),
         msgspec.msgpack.encode({"is": "ControlMessage", "said": {"is": "FilterUpdate"}}),
     ):
-        broker.links.receive_unnumbered("b", data, 1.0)
+        incoming.receive_unnumbered(broker, "b", data, 1.0)
     assert caplog.text.count("b sends an unnumbered message that cannot be used") == 4
 
 
@@ -177,7 +178,7 @@ def test_a_neighbour_cannot_name_a_session_that_is_the_nodes_own(caplog: pytest.
     broker.links.connect("b", m.Role.PEER, 0.0)
     for word in (h.SessionOffer("bridge:plant", "t", ""), h.SessionDescription("~http", "t", "i", "", replica=True)):
         parcel = wire.encode(m.Envelope("a", "b", h.encode(word)))
-        broker.links.receive("b", broker.links["b"].received + 1, [parcel], 1.0)
+        broker.receive("b", broker.links["b"].received + 1, [parcel], 1.0)
     assert not broker.sessions
     assert not broker.handovers.arrivals
     assert caplog.text.count("could not be opened") == 2

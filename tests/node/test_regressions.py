@@ -21,6 +21,7 @@ from tests.node.talking import Talker, line, linked, settings, talking, until
 from tools.effort import steps
 from tools.waiting import PATIENCE
 
+from fieldfare.core.interest import merged
 from fieldfare.core.state import Publication
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -30,7 +31,6 @@ from fieldfare.node.config import Secret
 from fieldfare.node.connection import ClientConnection
 from fieldfare.node.context import Context
 from fieldfare.node.http import routes
-from fieldfare.node.interest import merged
 from fieldfare.node.link_checks import LinkError
 from fieldfare.node.link_connection import LinkConnection, keep_linked
 from fieldfare.node.node import Node, NodeStopped
@@ -93,11 +93,11 @@ def test_whatever_goes_wrong_in_writing_ends_the_node_as_a_whole(
     async def test() -> None:
         node = Node(config)
         await node.start()
-        await node.submit(lambda core, now: core.sessions.attach("bob", "b", now))
+        await node.submit(lambda core, now: core.presence.attach("bob", "b", now))
         assert await node.publish(Publication("bob", 1, [Event({"x": 1})])) == 1
 
         def fails(*_: object) -> None:
-            node.core.position += 7  # it got half-way
+            node.core.journal.position += 7  # it got half-way
             raise error
 
         of, name = broken.split(".")
@@ -234,7 +234,7 @@ def test_a_neighbour_that_is_away_counts_for_cycles(tmp_path: Path) -> None:
             async with running(with_c) as b, running(settings("a", tmp_path / "a")) as a:
                 await linked(b, c)
                 assert not a.hood.up
-                socket, version = await _open(c.hood.url, a.node.config, a.node)
+                socket, version = await _open(c.hood.url, a.node.config, None)
                 with pytest.raises(LinkError, match="would close a cycle"):
                     await asyncio.wait_for(LinkConnection(a.hood, socket, version, dialled=True).serve(), SOON)
                 assert "c" not in a.node.core.links

@@ -58,14 +58,14 @@ def test_what_is_replayed_is_replaced_by_what_comes() -> None:
     """Over a restart as well, whether the rows of that step were written or not."""
     broker = Core(Broker("b"))
     for name in ("ana", "bob"):
-        broker.sessions.attach(name, name, 0.0)
+        broker.presence.attach(name, name, 0.0)
 
     def publish(number: int, replaces: str = "state") -> None:
         broker.publish([Publication("bob", number, [Event({"x": number})], replaces=replaces)], 0.0)
 
     publish(1)
     steps = [release(broker)]
-    broker.sessions.change_filters(m.Subscribe("s", parse("TRUE")), "ana", 0.0)
+    broker.presence.change_filters(m.Subscribe("s", parse("TRUE")), "ana", 0.0)
     broker.deliveries.replay("ana", [Pending(1, ("s",), 1e9, replaces=("bob", "state"))])
     steps.append(release(broker))
     publish(2)
@@ -82,8 +82,8 @@ def test_what_is_replayed_is_replaced_by_what_comes() -> None:
 def test_a_replay_takes_nothing_from_another_subscription() -> None:
     broker = Core(Broker("b"))
     for name in ("ana", "bob"):
-        broker.sessions.attach(name, name, 0.0)
-    broker.sessions.change_filters(m.Subscribe("a", parse("TRUE")), "ana", 0.0)
+        broker.presence.attach(name, name, 0.0)
+    broker.presence.change_filters(m.Subscribe("a", parse("TRUE")), "ana", 0.0)
     broker.publish([Publication("bob", 1, [Event({"x": 1})], replaces="state")], 0.0)
     broker.deliveries.replay("ana", [Pending(1, ("b",), 1e9, replaces=("bob", "state"))])
     steps = [release(broker)]

@@ -55,7 +55,7 @@ class Pair:
         self.publisher("bob", "a", fresh=True)
         self.publisher("eve", "b", fresh=True)
         self.attach()
-        self.do("b", lambda core, now: core.sessions.change_filters(m.Subscribe("s", parse("x > 0")), "ana", now))
+        self.do("b", lambda core, now: core.presence.change_filters(m.Subscribe("s", parse("x > 0")), "ana", now))
         self.exchange()
         for name in "ab":
             self.copies[name].append(copy.deepcopy(self.disks[name]))
@@ -114,7 +114,7 @@ class Pair:
 
     def attach(self) -> None:
         def job(core: Core, now: float) -> None:
-            session = core.sessions.attach("ana", f"ana{next(self.lives)}", now, known=self.identity)
+            session = core.presence.attach("ana", f"ana{next(self.lives)}", now, known=self.identity)
             if session.identity != self.identity:
                 self.seen = 0
             elif void := core.sessions.first_void("ana", self.seen, self.known):
@@ -127,7 +127,7 @@ class Pair:
     def publisher(self, name: str, at: str, *, fresh: bool) -> None:
         """A publisher comes; a fresh program remembers nothing."""
         known = "" if fresh else self.identities[name]
-        self.do(at, lambda core, now: core.sessions.attach(name, f"{name}{next(self.lives)}", now, known=known))
+        self.do(at, lambda core, now: core.presence.attach(name, f"{name}{next(self.lives)}", now, known=known))
         session = self.brokers[at].sessions[name]
         if session.identity != known:
             self.numbers[name] = session.sequence
@@ -174,7 +174,7 @@ def _connect(other: str, known: Lineage, core: Core, now: float) -> None:
 
 
 def _hear(other: str, first: int, data: list[bytes], core: Core, now: float) -> None:
-    core.links.receive(other, first, data, now)
+    core.receive(other, first, data, now)
 
 
 def ff_event(data: bytes) -> int:

@@ -117,7 +117,7 @@ def test_a_session_that_comes_may_have_any_gap_in_its_numbers() -> None:
     ):  # fmt: skip
         core.handovers.receive(m.Envelope("a", "mallory", h.encode(word)), 0.0)
     core.release(core.drain())
-    core.sessions.attach("s", "j", 0.0)
+    core.presence.attach("s", "j", 0.0)
     assert [number for number, _ in core.deliveries.next("s", 10, 1.0)] == [1, count]
     core.deliveries.acknowledge("s", 1)
     core.checkpoint()
@@ -192,10 +192,10 @@ def test_the_count_of_a_publisher_is_its_own_after_a_restart() -> None:
     """A neighbour said an event of ana's with a number that she had not reached: all of hers were duplicates then."""
     core = Core(Broker("a", separate_names=True))
     core.links.connect("mallory", Role.PEER, 0.0)
-    core.sessions.attach("ana", "i", 0.0)
+    core.presence.attach("ana", "i", 0.0)
     before = core.drain()
     forged = wire.encode(m.Forward(Event({"x": 1}), "ana", 2**60, "i", "mallory"))
-    core.links.receive("mallory", core.links["mallory"].received + 1, [forged], 0.0)
+    core.receive("mallory", core.links["mallory"].received + 1, [forged], 0.0)
     step = core.drain()
     rows: dict[str, dict[Any, Any]] = {}
     for kind, key, value in [*before.rows, *step.rows]:
@@ -209,6 +209,6 @@ def test_a_client_that_names_keepers_nobody_knows_leaves_no_letters() -> None:
     core.links.connect("b", Role.PEER, 0.0)
     assert core.handovers.claim("s", "t", 0.0, at="b", identity="i") is None
     for number in range(10):
-        core.handovers.arrivals.take_over("s", f"nobody{number}", "u", 0.0)
+        core.handovers.take_over("s", f"nobody{number}", 0.0)
     assert not [row for row in core.drain().rows if row.kind == "parked"]
     assert core.handovers.source_of("s") == "b"

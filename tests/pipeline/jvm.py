@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from py4j.java_gateway import JavaObject
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -26,7 +27,6 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.driver.defaultJavaOptions": CHEAP_JAVA,
     **CHEAP_SQL,
-    "spark.executorEnv.FIELDFARE_KERNELS": "numpy",
 }
 BROKEN = (Py4JError, OSError, LookupError, TypeError, ValueError, AttributeError, AssertionError)
 """what calls of Java raise when the answers are not theirs, or there are none"""
@@ -62,6 +62,23 @@ class Jvm:
         for left in self.home.iterdir():  # the folder itself must stay: Java has it as its directory
             shutil.rmtree(left) if left.is_dir() else left.unlink()
         return self.home
+
+    @contextlib.contextmanager
+    def lend(self) -> Iterator[dict[str, str]]:
+        """Variables with which programs make their Spark session in this machine, one after the other.
+
+        A Java of their own would cost a program ten seconds of CPU time. The machine calls back the program that came last.
+        """
+        self.session()
+        self.stop()
+        gateway = SparkContext._gateway
+        assert gateway is not None
+        given = gateway.gateway_parameters
+        yield {"PYSPARK_GATEWAY_PORT": str(given.port), "PYSPARK_GATEWAY_SECRET": str(given.auth_token)}
+        ours = gateway.__dict__.get("_callback_server")
+        if ours is not None:
+            server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
+            server.resetCallbackClient(server.getCallbackClient().getAddress(), ours.port)
 
     def stop(self) -> None:
         """The end of a session that works."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import urllib.request
 from pathlib import Path
 
@@ -31,6 +33,20 @@ sink = [{kind = "lake", path = "lake"}]
 def _said(*arguments: str) -> tuple[int, str]:
     done = CliRunner().invoke(app, ["pipeline", *arguments])
     return done.exit_code, done.output
+
+
+@pytest.mark.long
+def test_the_program_starts_a_java_of_its_own_whose_messages_go_to_a_log(tmp_path: Path) -> None:
+    """The documentation's examples run in the Java of the tests (`Jvm.lend`)."""
+    (tmp_path / "pipeline.toml").write_text(PIPELINE)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"symbol": "A", "price": 1}\n')
+    (tmp_path / "wanted.csv").write_text("id,filter\na,price < 3\n")
+    command = [sys.executable, "-m", "fieldfare", "pipeline", "run", "pipeline.toml", "--once"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "1 events, 1 deliveries, 0 quarantined" in done.stdout
+    assert "spark" not in done.stderr.lower()
+    assert (tmp_path / "state" / "spark.log").exists()
 
 
 def test_check_explain_and_status(spark: SparkSession, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.pipeline.cheap import CHEAP_JAVA, CHEAP_SQL
 
 DRIVER = """
 import os, sys
@@ -38,9 +39,10 @@ def stranger(tmp_path: Path) -> Path:
 def drive(stranger: Path, *arguments: str, python: str = "") -> str:
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYSPARK")}
     environment |= {"PATH": f"{stranger}:{os.environ['PATH']}", "SPARK_LOCAL_IP": "127.0.0.1"}
-    environment |= {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "FIELDFARE_KERNELS": "numpy"}
+    environment |= {"JAVA_TOOL_OPTIONS": CHEAP_JAVA, "FIELDFARE_KERNELS": "numpy"}
     environment |= {"PYSPARK_PYTHON": python} if python else {}
-    command = [sys.executable, "-c", DRIVER, *arguments]
+    cheap = [f"{key}={value}" for key, value in CHEAP_SQL.items()]
+    command = [sys.executable, "-c", DRIVER, *arguments, *cheap]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=stranger)
     said = [line for line in done.stdout.splitlines() if line.startswith(("FOUND", "ERROR"))]
     assert said, done.stderr[-2000:]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import pytest
 from tools.simulation.cores import failure
 
-from fieldfare.core.core import Core
-from fieldfare.core.devices import Device, Devices
+from fieldfare.core.device_places import Device, DevicePlaces
+from fieldfare.core.devices import Devices
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING
-from fieldfare.protocol.handover import DevicePlace
 from fieldfare.simulation.actions.clients import Publish
 from fieldfare.simulation.actions.members import AddDevice, SubscribeShared
 from fieldfare.simulation.actions.nodes import Lose, Settle
@@ -37,65 +36,48 @@ def test_random_runs_with_devices() -> None:
     assert [problem for plan in plans(8) if (problem := failure(plan))] == []
 
 
-class Hasty(Devices):
-    """Devices of which the fastest decides when an event is forgotten."""
-
-    def _advance(self, name: str) -> None:
-        session = self._core.sessions[name]
-        number = max(one.acknowledged for one in self._all[name].values())
+def the_fastest_device_decides_when_an_event_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    def hasty(self: Devices, name: str) -> None:
+        session = self._sessions[name]
+        number = max((one.acknowledged for one in self.of(name).values()), default=0)
         if number > session.acknowledged:
             session.sent = max(session.sent, number)
-            self._core.deliveries.acknowledge(name, number)
+            self._deliveries.acknowledge(name, number)
+
+    patch.setattr(Devices, "_advance", hasty)
 
 
-class Lost(Devices):
-    """Devices whose places stay behind when their session moves."""
-
-    def arrive(self, name: str, places: Mapping[str, DevicePlace], now: float) -> None:
-        """Do nothing."""
+def places_stay_behind_when_a_session_moves(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Devices, "arrive", lambda *_: None)
 
 
-class Unwritten(Devices):
-    """Devices without rows."""
-
-    def store_changed(self) -> None:
-        """Do nothing."""
-        self._changed = {}
+def places_are_not_written(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DevicePlaces, "store_changed", lambda self: self._changed.clear())
 
 
-class Ahead(Devices):
-    """Devices that begin behind everything that a replica has."""
+def devices_begin_behind_everything_that_a_replica_has(patch: pytest.MonkeyPatch) -> None:
+    def late(self: Devices, name: str, now: float) -> None:
+        last = self._sessions[name].count
+        for device in list(self.of(name)):
+            self.places.set(name, device, Device(last, sent=last, last_seen=now))
 
-    def taken_over(self, name: str, now: float) -> None:
-        """Take the last delivery for the place of all devices."""
-        last = self._core.sessions[name].count
-        for device in self.of(name):
-            self._all[name][device] = Device(last, sent=last, last_seen=now)
-
-
-def with_devices(kind: type[Devices]) -> Callable[..., Core]:
-    class Faulty(Core):
-        def __init__(self, *arguments: object, **options: object) -> None:
-            self._devices: Devices = kind(self)
-            super().__init__(*arguments, **options)  # type: ignore[arg-type]
-
-        @property
-        def devices(self) -> Devices:
-            return self._devices
-
-        @devices.setter
-        def devices(self, _: Devices) -> None:
-            pass
-
-    return Faulty
+    patch.setattr(Devices, "taken_over", late)
 
 
-@pytest.mark.parametrize("kind", [Hasty, Lost, Unwritten])
-def test_faulty_devices_are_found(kind: type[Devices]) -> None:
-    assert any("device" in failure(plan, with_devices(kind)) for plan in plans(30))
+@pytest.mark.parametrize(
+    "plant",
+    [
+        the_fastest_device_decides_when_an_event_is_forgotten,
+        places_stay_behind_when_a_session_moves,
+        places_are_not_written,
+    ],
+)
+def test_faulty_devices_are_found(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(monkeypatch)
+    assert any("device" in failure(plan) for plan in plans(30))
 
 
-def test_devices_that_begin_too_late_after_a_take_over_are_found() -> None:
+def test_devices_that_begin_too_late_after_a_take_over_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = (
         Step(0.0, SubscribeShared("one", 0)),
         Step(0.0, Settle()),
@@ -104,7 +86,8 @@ def test_devices_that_begin_too_late_after_a_take_over_are_found() -> None:
     )
     plan = Plan(868, "simple", (1, 1), steps, replicas=1, clients=2, members=1, copies=True)
     assert failure(plan) == ""
-    assert "is missing" in failure(plan, with_devices(Ahead))
+    devices_begin_behind_everything_that_a_replica_has(monkeypatch)
+    assert "is missing" in failure(plan)
 
 
 A, B = Event({"x": 1}), Event({"x": 2})

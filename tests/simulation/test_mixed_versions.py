@@ -41,7 +41,7 @@ def problems(do: Callable[[Core, float], object]) -> list[str]:
     network.settle()
     Upgrade(1, OLDEST).perform(network)
     network.settle()
-    assert network.hosts["b0"].core.version_of("b1") == OLDEST
+    assert network.hosts["b0"].core.versions.of("b1") == OLDEST
     network.hosts["b0"].submit(do)
     network.settle()
     return network.problems

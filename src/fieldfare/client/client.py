@@ -29,6 +29,7 @@ from fieldfare.client.subscription import AnySubscription, Subscription
 from fieldfare.client.transactions import Advertisement, Transaction
 from fieldfare.client.typed import event_of
 from fieldfare.events.event import Event
+from fieldfare.protocol.frames import PublishOptions
 
 T = TypeVar("T")
 
@@ -190,7 +191,7 @@ class Client:
         because no subscription matches (see `quench`).
         """
         await self._driver.wait_for_capacity()
-        return await self._driver.publish((event_of(event),), ttl, replaces)
+        return await self._driver.publish((event_of(event),), PublishOptions(ttl=ttl, replaces=replaces))
 
     async def publish_batch(self, events: Iterable[object], *, ttl: float | None = None, replaces: str = "") -> int:
         """Publish events, all or none, and return how many. `Refused` for more events than fit into a frame."""
@@ -200,7 +201,8 @@ class Client:
         matching = tuple(filter(interest.matches, batch)) if interest.quench else batch
         if not matching:
             return 0
-        return len(matching) if await self._driver.publish(matching, ttl, replaces, quench=False) else 0
+        options = PublishOptions(ttl=ttl, replaces=replaces)
+        return len(matching) if await self._driver.publish(matching, options, quench=False) else 0
 
     def publish_soon(self, event: object, *, ttl: float | None = None, replaces: str = "") -> Receipt:
         """Publish without waiting. Await the receipt, or `drain`, to be sure that the event is safe.
@@ -210,7 +212,7 @@ class Client:
         self._driver.check()
         if (count := self._driver.engine.unsafe) >= WINDOW:
             raise WindowFull(f"{count} published events are not safe yet: await client.wait_for_capacity() first")
-        return self._driver.publish((event_of(event),), ttl, replaces)
+        return self._driver.publish((event_of(event),), PublishOptions(ttl=ttl, replaces=replaces))
 
     async def wait_for_capacity(self) -> None:
         """Wait until `publish_soon` accepts another event."""
@@ -289,7 +291,7 @@ class Client:
             async with asyncio.timeout(timeout):
                 request, reply = await self._requester.add(event)
                 await self._driver.wait_for_capacity()
-                await self._driver.publish((request,), timeout, "", quench=False)
+                await self._driver.publish((request,), PublishOptions(ttl=timeout), quench=False)
                 return await reply
         except TimeoutError:
             raise TimeoutError(f"no client replied in {timeout} seconds") from None
@@ -300,4 +302,4 @@ class Client:
     async def reply(self, request: object, answer: object) -> None:
         """Reply to a request, as received from a subscription."""
         await self._driver.wait_for_capacity()
-        await self._driver.publish((reply_to(request, answer),), None, "", quench=False)
+        await self._driver.publish((reply_to(request, answer),), quench=False)

@@ -38,6 +38,8 @@ MAX_REFUSALS: Final = 1000
 LEAVE_TIMEOUT: Final = 30.0
 """seconds without a connection after which a client that leaves its block gives up"""
 
+_PLAIN: Final = f.PublishOptions()
+
 
 class Driver:
     """Runs a client, with the options of `connect`."""
@@ -151,7 +153,7 @@ class Driver:
 
     # Publishing
 
-    def publish(self, events: tuple[Event, ...], ttl: float | None, replaces: str, *, quench: bool = True) -> Receipt:
+    def publish(self, events: tuple[Event, ...], options: f.PublishOptions = _PLAIN, *, quench: bool = True) -> Receipt:
         """Publish events together, without regard to the window; with `quench`, only if a subscription matches."""
         self.check()
         engine = self.engine
@@ -159,7 +161,7 @@ class Driver:
         if quench and engine.interest.quench and not any(map(engine.interest.matches, events)):
             receipt.resolve(False)
             return receipt
-        engine.publish(events, ttl, replaces, receipt.resolve, time.monotonic())
+        engine.publish(events, options, receipt.resolve, time.monotonic())
         self._burst += len(events)
         self._update()
         self.connection.pump()

@@ -15,10 +15,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+import msgspec
+
 from fieldfare.client.errors import Refused
 from fieldfare.client.inbox import Inbox
 from fieldfare.client.interest import Interest
-from fieldfare.client.outbox import MARGIN, Submission, Window
+from fieldfare.client.outbox import Submission, Window
 from fieldfare.client.registrations import (
     NO_SUBSCRIPTION,
     AdvertisementRegistration,
@@ -264,15 +266,14 @@ class Engine:
         """The number of unsafe published events."""
         return self._window.count
 
-    def publish(
-        self, events: tuple[Event, ...], ttl: float | None, replaces: str, outcome: OutcomeHook, now: float
-    ) -> None:
+    def publish(self, events: tuple[Event, ...], options: f.PublishOptions, outcome: OutcomeHook, now: float) -> None:
         """Publish events, all or none; `outcome` is called later. `Refused` for events beyond the node's limits."""
+        ttl, options = options.ttl, msgspec.structs.replace(options, ttl=None)
         if ttl is not None and not ttl > 0:
             raise Refused("a time to live is more than 0 seconds")
         deadline = None if ttl is None else now + ttl
-        submission = Submission(tuple(map(self._encode_event, events)), outcome, deadline, replaces)
-        size = submission.size + MARGIN + 6 * len(replaces)
+        submission = Submission(tuple(map(self._encode_event, events)), outcome, deadline, options)
+        size = submission.size_alone
         if self._max_batch and len(events) > self._max_batch:
             raise Refused(f"{len(events)} events at once: the node takes at most {self._max_batch}", "limit")
         if self._max_frame and size > self._max_frame:

@@ -19,7 +19,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from fieldfare.protocol.frames import Publish
+from fieldfare.protocol.frames import Publish, PublishOptions
 
 T = TypeVar("T")
 
@@ -28,7 +28,9 @@ FRAME_EVENTS: Final = 500
 FRAME_BYTES: Final = 128 << 10
 """bytes of events that share a frame by chance, at most"""
 MARGIN: Final = 512
-"""bytes of a frame beside its events and `replaces`, at most"""
+"""bytes of a frame beside its events and texts of options, at most"""
+LONGEST_CHARACTER: Final = 6
+"""bytes of a character in JSON, at most"""
 PER_EVENT: Final = 1
 """bytes between two events"""
 SHORTEST_TTL: Final = 0.001
@@ -43,7 +45,8 @@ class Submission(NamedTuple, Generic[T]):
     """returned by `Window` when the events are safe, or refused"""
     deadline: float | None = None
     """the time after which no subscriber is to get the events"""
-    replaces: str = ""
+    options: PublishOptions = PublishOptions()
+    """without a time to live, which counts until the deadline"""
     alone: bool = False
     """whether the events must have a frame of their own"""
 
@@ -51,6 +54,12 @@ class Submission(NamedTuple, Generic[T]):
     def size(self) -> int:
         """The bytes of the events in a frame, at most."""
         return sum(map(len, self.events)) + PER_EVENT * len(self.events)
+
+    @property
+    def size_alone(self) -> int:
+        """The bytes of a frame with these events alone, at most."""
+        texts = (value for value in msgspec.structs.astuple(self.options) if isinstance(value, str))
+        return self.size + MARGIN + LONGEST_CHARACTER * sum(map(len, texts))
 
 
 class Window(Generic[T]):
@@ -157,4 +166,4 @@ def _frame(number: int, together: list[Submission[T]], now: float) -> Publish:
     # Events that are too late are of no use to any subscriber, but they need their numbers.
     ttl = None if first.deadline is None else max(first.deadline - now, SHORTEST_TTL)
     raws = [msgspec.Raw(event) for submission in together for event in submission.events]
-    return Publish(number, raws, ttl, first.replaces)
+    return Publish(number, raws, **{**msgspec.structs.asdict(first.options), "ttl": ttl})

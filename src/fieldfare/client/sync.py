@@ -26,6 +26,7 @@ from fieldfare.client.thread import LoopThread
 from fieldfare.client.transactions import Advertisement
 from fieldfare.client.typed import event_of
 from fieldfare.events.event import Event
+from fieldfare.protocol.frames import PublishOptions
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -121,7 +122,7 @@ class SyncClient:
 
         def publish() -> None:
             try:
-                future.receipt = driver.publish((given,), ttl, replaces)
+                future.receipt = driver.publish((given,), PublishOptions(ttl=ttl, replaces=replaces))
             except (ValueError, OSError) as error:
                 resolve(error)
             else:

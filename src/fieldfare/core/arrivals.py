@@ -7,13 +7,17 @@ which gets the events at this node meanwhile. When the first part is complete, b
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fieldfare.core import losses
+from fieldfare.core.base import Base
+from fieldfare.core.departed import Departed
 from fieldfare.core.dynamic_filters import read_dynamic
 from fieldfare.core.handover_state import Arrival, HandoverError, SharedElsewhere
-from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput
+from fieldfare.core.replicas import Replicas
+from fieldfare.core.session_parts import SessionParts
+from fieldfare.core.stand_ins import StandIns
 from fieldfare.core.state import RequestRefused, Session, pending_event
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.core.take_over import may_take_over
@@ -30,10 +34,6 @@ from fieldfare.protocol.journal import (
 )
 from fieldfare.protocol.lineage import MOST
 
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
-
-
 MOST_ASKED: Final = 100
 """Nodes that are asked for a session, one after the other; nodes that have forgotten a move may refer to each other."""
 
@@ -41,14 +41,22 @@ MOST_ASKED: Final = 100
 class Arrivals(Mapping[str, Arrival]):
     """The arriving sessions by name."""
 
-    def __init__(self, core: Core, states: HandoverStates) -> None:
+    def __init__(
+        self, base: Base, parts: SessionParts, replicas: Replicas, stand_ins: StandIns, departed: Departed
+    ) -> None:
         """Serve the arriving sessions of a node."""
-        self._core = core
-        self._states = states
+        self._base = base
+        self._parts = parts
+        self._sessions = parts.sessions
+        self._states = parts.sessions.states
+        self._replicas = replicas
+        self._stand_ins = stand_ins
+        self.departed = departed
         self.refused: dict[tuple[str, str | None], RequestRefused] = {}
         """Reasons why requested sessions do not come, by name and owner."""
         self.unclaimed: set[str] = set()
         """Sessions that no node had and that began anew here, until their clients come."""
+        self._answerable: list[tuple[str, str, str, str | None]] = []
 
     def __getitem__(self, name: str) -> Arrival:
         """Return the arrival of a session."""
@@ -67,26 +75,18 @@ class Arrivals(Mapping[str, Arrival]):
     def request(self, name: str, source: str, ticket: str, owner: str | None) -> None:
         """Ask a node for a session."""
         self.refused.pop((name, owner), None)
-        self._states.arrivals[name] = Arrival(ticket, source, owner, self._core.position)
+        self._states.arrivals[name] = Arrival(ticket, source, owner, self._base.journal.position)
         self._store(name)
         self._send(source, h.SessionRequest(name, ticket, owner))
 
-    def take_over(self, name: str, holder: str, ticket: str, now: float) -> None:
-        """Ask a replica holder for a session after the silence of its node; or the node once more."""
-        with self._states.transition(name, HandoverInput.TAKE_OVER) as next_states:
-            # Clients name the holders, and an envelope to a wrong name would wait for ever.
-            known = holder == self._core.broker.name or self._core.envelopes.knows(holder)
-            if next_states is not IGNORED and known:
-                self._take_over(name, holder, now)
-
-    def _take_over(self, name: str, holder: str, now: float) -> None:
-        """Ask a holder, with the same ticket.
+    def take_over(self, name: str, holder: str, now: float) -> None:
+        """Ask a replica holder for a session after the silence of its node, with the same ticket.
 
         A session that the source has described is not given up before the description of the holder is here: a slow
         source may have given away the session already, and nobody else may have a replica any more.
         """
-        arrival, replicas = self[name], self._core.replicas
-        if holder == self._core.broker.name:
+        arrival, replicas = self[name], self._replicas
+        if holder == self._base.name:
             if name in replicas.held and may_take_over(name, replicas.held[name], now):
                 replicas.take_over(name)
                 self._arrived(name, now)
@@ -114,7 +114,7 @@ class Arrivals(Mapping[str, Arrival]):
 
     def described(self, message: h.SessionDescription, source: str, now: float) -> None:
         """Subscribe to the filters of a session, store all events from now on, and report `TargetReady`."""
-        core, arrival, name = self._core, self[message.session], message.session
+        arrival, name = self[message.session], message.session
         if arrival.session is not None and (arrival.source, arrival.session.identity) == (source, message.identity):
             self._send(source, h.TargetReady(name, message.ticket))  # the source has forgotten the first
             return
@@ -127,24 +127,24 @@ class Arrivals(Mapping[str, Arrival]):
             dynamic, values = read_dynamic(message)
         except ValueError as error:
             self._send(source, h.CancelHandover(name, message.ticket))
-            reason = f"{core.broker.name} cannot read a filter of the session {name}: {error}"
+            reason = f"{self._base.name} cannot read a filter of the session {name}: {error}"
             self._refuse(name, RequestRefused(reason))
             return
         if arrival.session is not None:  # the node described the session and then fell silent: the replica has it all
-            core.sessions.end(name, now)
-        if name in core.replicas.held:  # its node has answered, so the replica is not needed
-            core.replicas.drop(name, now)
-        arrival.source, arrival.since, arrival.holder, arrival.event_ids = source, core.position, "", {}
+            self._sessions.end(name, now)
+        if name in self._replicas.held:  # its node has answered, so the replica is not needed
+            self._replicas.drop(name, now)
+        arrival.source, arrival.since, arrival.holder, arrival.event_ids = source, self._base.journal.position, "", {}
         arrival.session = Session(message.identity, True, False, now, owner=message.owner)
-        core.sessions[name] = Session(
+        self._sessions[name] = Session(
             message.identity, True, False, now, owner=message.owner, handover_mark=arrival.interim_mark
         )
         self._store(name)
-        core.sessions.store(name)
+        self._sessions.store(name)
         subscribe = [m.Subscribe(id, filter) for id, filter in filters.items() if id not in dynamic]
         for change in (*advertise, *subscribe):
-            core.sessions.apply_change(change, name, now)
-        core.dynamic.accept(name, dynamic, filters, values, now)
+            self._sessions.apply_change(change, name, now)
+        self._parts.dynamic.accept(name, dynamic, filters, values, now)
         self._send(source, h.TargetReady(name, message.ticket))
 
     def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:
@@ -154,7 +154,7 @@ class Arrivals(Mapping[str, Arrival]):
         for one in readable(message):
             details = details_for(one, message.session, arrival.interim_mark)
             sequence = handed_over(one.sequence)
-            position = self._core.append_entry(now, one.publisher, sequence, one.event, details)
+            position = self._base.journal.append(now, one.publisher, sequence, one.event, details)
             part.pending[one.number] = pending_of(one, position)
 
     def _part(self, name: str) -> tuple[Arrival, Session]:
@@ -169,26 +169,26 @@ class Arrivals(Mapping[str, Arrival]):
             raise HandoverError(
                 f"the session {message.session} has {message.count} deliveries, and more are acknowledged"
             )
-        core, name = self._core, message.session
+        name = message.session
         arrival, session = self._part(name)
-        interim = core.sessions[name]
+        interim = self._sessions[name]
         session.sequence, session.count, session.acknowledged = message.sequence, message.count, message.acknowledged
         session.dropped, session.doubt = message.dropped + interim.dropped, message.doubt
         session.moves, session.lives, session.warned = message.moves + 1, message.lives[-MOST:], message.warned
-        core.buffer.store(losses.row(name, session))
-        session.sent, session.handover_mark = session.acknowledged, arrival.final_mark(core.position)
+        self._base.buffer.store(losses.row(name, session))
+        session.sent, session.handover_mark = session.acknowledged, arrival.final_mark(self._base.journal.position)
         session.sent_before = message.count  # the source may have sent all of them
-        core.sessions[name] = session
+        self._sessions[name] = session
         carried, session.pending = session.pending, {}
         for number in sorted(carried):
-            core.deliveries.deliver_stored(name, carried[number], number)
+            self._parts.deliveries.deliver_stored(name, carried[number], number)
         last = {(publisher, by): sequence for publisher, by, sequence in message.last_events}
         meanwhile = [(interim.pending[number], arrival.event_ids[number]) for number in sorted(interim.pending)]
         for pending, (publisher, by, sequence) in meanwhile + arrival.after_arrival:
             if sequence > last.get((publisher, by), -1):  # the source has delivered all events up to that one
-                core.deliveries.deliver_stored(name, pending)
+                self._parts.deliveries.deliver_stored(name, pending)
         session.oldest = min(session.pending, default=session.count + 1)
-        core.devices.arrive(name, message.devices, now)
+        self._parts.devices.arrive(name, message.devices, now)
         self._arrived(name, now)
 
     def not_there(self, message: h.SessionNotHere, other: str, now: float) -> None:
@@ -197,14 +197,14 @@ class Arrivals(Mapping[str, Arrival]):
         Once the session is described, only the source counts, which has forgotten the handover: a new session begins
         with the filters and events that have arrived, or the session stays there.
         """
-        core, arrival, name = self._core, self[message.session], message.session
+        arrival, name = self[message.session], message.session
         if arrival.session is not None and (other != arrival.source or not (message.gone or message.refused)):
             return
         if arrival.session is not None and message.refused:
-            core.sessions.end(name, now)
+            self._sessions.end(name, now)
         elif arrival.session is not None:
             self.unclaimed.add(name)
-            core.sessions[name].identity, core.sessions[name].restored = arrival.ticket, True
+            self._sessions[name].identity, self._sessions[name].restored = arrival.ticket, True
             self._arrived(name, now)
             return
         if message.refused:
@@ -212,19 +212,19 @@ class Arrivals(Mapping[str, Arrival]):
             self._refuse(name, shared if message.node else RequestRefused(message.refused), message.node)
             return
         node = message.node
-        if node == core.broker.name:  # so the session was here once
-            node = core.handovers.departed.node_of(name)
+        if node == self._base.name:  # so the session was here once
+            node = self.departed.node_of(name)
         arrival.asked += 1
         if node and arrival.asked < MOST_ASKED:
             arrival.source = node
             self._store(name)
             self._send(arrival.source, h.SessionRequest(name, arrival.ticket, arrival.owner))
-        elif name in core.replicas.held:
-            core.replicas.take_over(name)
+        elif name in self._replicas.held:
+            self._replicas.take_over(name)
             self._arrived(name, now)
         else:
             self.unclaimed.add(name)
-            core.sessions[name] = Session(arrival.ticket, True, False, now, owner=arrival.owner or "")
+            self._sessions[name] = Session(arrival.ticket, True, False, now, owner=arrival.owner or "")
             self._arrived(name, now)
 
     def discard(self, name: str, now: float) -> None:
@@ -232,19 +232,24 @@ class Arrivals(Mapping[str, Arrival]):
         arrival = self[name]
         self._remove(name)
         if arrival.session is not None:
-            self._core.sessions.end(name, now)
+            self._sessions.end(name, now)
 
     def _arrived(self, name: str, now: float) -> None:
-        core, next_request = self._core, self[name].next_request
+        next_request = self[name].next_request
         self._remove(name)
-        core.handovers.departed.forget(name)
-        core.sessions[name].last_seen = now
-        core.sessions.store(name)
-        core.buffer.wake(name)
-        core.replicas.mark_changed(name)
-        core.stand_ins.arrived(name, now)
+        self.departed.forget(name)
+        self._sessions[name].last_seen = now
+        self._sessions.store(name)
+        self._base.buffer.wake(name)
+        self._replicas.session_changed(name)
+        self._stand_ins.arrived(name, now)
         if next_request is not None:
-            core.handovers.requested(name, *next_request)
+            self._answerable.append((name, *next_request))
+
+    def take_answerable(self) -> list[tuple[str, str, str, str | None]]:
+        """Remove and return the deferred requests of third nodes for sessions that have arrived."""
+        answerable, self._answerable = self._answerable, []
+        return answerable
 
     def _refuse(self, name: str, reason: RequestRefused, node: str = "") -> None:
         arrival = self[name]
@@ -269,18 +274,18 @@ class Arrivals(Mapping[str, Arrival]):
     # Rows and recovery
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._core.envelopes.send(to, message)
+        self._base.envelopes.send(to, message)
 
     def _remove(self, name: str) -> None:
         del self._states.arrivals[name]
-        self._core.buffer.store(Row("arrival", (name,)))
+        self._base.buffer.store(Row("arrival", (name,)))
 
     def _store(self, name: str) -> None:
         one = self[name]
         identity = one.session.identity if one.session is not None else None
         owner = one.session.owner if one.session is not None else ""
         value = [one.since + 1, one.ticket, one.source, one.owner, identity, owner, one.next_request]
-        self._core.buffer.store(Row("arrival", (name,), value))
+        self._base.buffer.store(Row("arrival", (name,), value))
 
     def restore(self, stored: StoredRows) -> None:
         """Recover from stored rows; the entries of the log follow."""

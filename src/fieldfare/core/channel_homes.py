@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from fieldfare.core.domains import is_foreign
 from fieldfare.core.state_rows import filled
+from fieldfare.core.watchers import LinkWatcher
 from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row, StoredRows
@@ -42,7 +44,7 @@ class Home(msgspec.Struct, frozen=True, array_like=True):
     """At the former home: the next home does not advertise the events yet, so this node goes on to do so."""
 
 
-class ChannelHomes:
+class ChannelHomes(LinkWatcher):
     """The homes of all channels, by type."""
 
     def __init__(self, core: Core, settings: dict[str, str]) -> None:
@@ -113,14 +115,16 @@ class ChannelHomes:
     def tell(self, type: str, *, but: str) -> None:
         """Tell all neighbours but one of a home."""
         for neighbour in self._core.links:
-            if neighbour != but:
+            if neighbour != but and not is_foreign(neighbour):
                 self._tell(neighbour, type)
 
-    def tell_all(self, neighbour: str) -> None:
+    def link_begun(self, neighbour: str) -> None:
         """Tell a neighbour, which may have forgotten, of all channels that have moved."""
         for type, home in self._moved.items():
-            if home.epoch:
+            if home.epoch and not is_foreign(neighbour):
                 self._tell(neighbour, type)
+
+    link_resumed = link_begun
 
     def _tell(self, neighbour: str, type: str) -> None:
         home = self.of(type)

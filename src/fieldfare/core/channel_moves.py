@@ -30,6 +30,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from fieldfare.core.channel_homes import ChannelHomes, Home
+from fieldfare.core.domains import domain_of, is_foreign
 from fieldfare.core.state import Origin, RequestRefused
 from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
@@ -80,11 +81,13 @@ class ChannelMoves:
         core = self._core
         if type not in self._homes.types:
             raise RequestRefused(f"the settings of {core.broker.name} have no channel of the type {type}")
+        if is_foreign(home := self._homes.of(type).node):
+            raise RequestRefused(f"the channel of {type} is in the domain {domain_of(home)}, and moves inside it only")
         if type in core.channels.waiting:
             raise RequestRefused(f"the home of the channel of {type} has not answered yet")
         if target != core.broker.name and not core.envelopes.knows(target):
             raise RequestRefused(f"{core.broker.name} knows no way to a node {target}")
-        core.require(_HANDOVER, *core.envelopes.reached())
+        core.versions.require(_HANDOVER, *core.envelopes.reached())
         if self._homes.here(type):
             self.begin(type, target)
         else:
@@ -109,7 +112,7 @@ class ChannelMoves:
             self._homes.set(type, Home(home.node, home.epoch))
             return
         neighbour = core.envelopes.way(home.target)
-        if neighbour is None or not core.links.is_up(neighbour) or not has(core.version_of(neighbour), _HANDOVER):
+        if neighbour is None or not core.links.is_up(neighbour) or not has(core.versions.of(neighbour), _HANDOVER):
             return  # `SetReachable` tries again
         epoch, last = home.epoch + 1, core.channels.counts.get(type, core.channels.map.first - 1)
         self._homes.set(type, Home(neighbour, epoch, leaving=True))

@@ -28,6 +28,7 @@ import msgspec
 from fieldfare.core.channel_homes import ChannelHomes
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channel_moves import ChannelMoves
+from fieldfare.core.domains import address_of, domain_of, is_foreign
 from fieldfare.core.state import Origin, RequestRefused
 from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.events import msgpack
@@ -118,7 +119,7 @@ class Channels:
             more = {"first": origin.first, "last": origin.last, "channel_home": home, **options_of(one)}
             details = EntryDetails(one.by, one.source, LOCAL, **more)
             event = msgpack.encode(one.event)
-            self._sent = core.append_entry(now, one.publisher, handed_over(one.sequence), event, details)
+            self._sent = core.journal.append(now, one.publisher, handed_over(one.sequence), event, details)
             self.send_home(one)
         self._store_sent()
 
@@ -147,7 +148,7 @@ class Channels:
 
     def _event_in(self, envelope: m.Envelope) -> m.Forward | None:
         """Return the event of a channel in an envelope; one for another node is opened only if channels have moved."""
-        if envelope.to != self._core.broker.name and not self.homes.any_moved:
+        if envelope.to != self._core.broker.name and (is_foreign(envelope.to) or not self.homes.any_moved):
             return None
         if not wire.is_event(envelope.content):
             return None
@@ -194,7 +195,7 @@ class Channels:
         core = self._core
         for type in self.waiting if self.map.homes else ():
             home = self.homes.of(type).node
-            knows = has(min(core.speaks, core.version_of(home)), c.JoinChannel.__name__)
+            knows = has(min(core.versions.speaks, core.versions.of(home)), c.JoinChannel.__name__)
             if type not in self._asked and knows and core.envelopes.knows(home):
                 self._asked.add(type)
                 core.envelopes.send(home, c.JoinChannel(type))
@@ -209,22 +210,29 @@ class Channels:
         """Answer a node with publishers, note the answer of a home, or take part in a move."""
         message, other = c.decode(envelope.content), envelope.origin
         home = self.homes.of(message.type)
+        from_home = home.node in (other, address_of(domain_of(other)))
         match message:
-            case c.JoinChannel(type=type) if home.epoch:
+            case c.JoinChannel(type=type) if home.epoch and not is_foreign(other):
                 self._answer(other, c.ChannelHome(type, home.node, home.epoch))
             case c.JoinChannel(type=type) if self.homes.here(type):
                 self._answer(other, c.ChannelOpen(type))
+            case c.JoinChannel() if home.epoch:
+                self._core.envelopes.forward(m.Envelope(home.node, other, envelope.content))
             case c.JoinChannel(type=type):
                 reason = f"the settings of {self._core.broker.name} name {home.node or 'no node'} for it"
                 self._answer(other, c.ChannelClosed(type, reason))
-            case c.ChannelOpen(type=type) if home.node == other:
-                self.joined[type] = other
-                self._core.buffer.store(Row("joined", (type,), other))
-            case c.ChannelClosed(type=type, reason=reason) if home.node == other:
-                logger.error("the channel of %s is not at %s: %s", type, other, reason)
-                self.closed[type] = reason
+            case c.ChannelOpen(type=type) if from_home:
+                self.joined[type] = home.node
+                self._core.buffer.store(Row("joined", (type,), home.node))
+            case c.ChannelClosed() if from_home:
+                self.close(message)
             case _:
                 self.moves.receive(message, other, now)
+
+    def close(self, answer: c.ChannelClosed) -> None:
+        """Note why a channel is closed; `ask_again` asks once more."""
+        logger.error("the channel of %s is not at %s: %s", answer.type, self.homes.of(answer.type).node, answer.reason)
+        self.closed[answer.type] = answer.reason
 
     def _answer(self, to: str, answer: c.AnyChannelMessage) -> None:
         """Answer a node whose version may not be known here yet; a node with the question knows the answer."""

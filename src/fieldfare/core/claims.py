@@ -51,11 +51,11 @@ class ClaimSession(Struct, frozen=True):
     def __call__(self, core: Core, now: float) -> Claimed | None:
         """Return the session, or None while the session is on its way to this node."""
         if self.device:
-            core.devices.check(self.session, self.device)
+            core.presence.check_device(self.session, self.device)
         elif self.member:
-            core.members.check(self.session, self.key)
+            core.presence.check_worker(self.session, self.key)
         else:
-            core.members.check_unshared(self.session)
+            core.presence.check_unshared(self.session)
         session = core.handovers.claim(
             self.session, self.fresh, now, at=self.at, identity=self.identity, moves=self.moves, owner=self.owner
         )

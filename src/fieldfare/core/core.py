@@ -28,22 +28,27 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from fieldfare.core import recovery
+from fieldfare.core import incoming, recovery
+from fieldfare.core.arrivals import Arrivals
+from fieldfare.core.base import Base
+from fieldfare.core.borders import Borders
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channels import Channels
-from fieldfare.core.deliveries import Deliveries
-from fieldfare.core.devices import Devices
-from fieldfare.core.dynamic_filters import DynamicFilters
+from fieldfare.core.departed import Departed
+from fieldfare.core.departures import Departures
+from fieldfare.core.domains import Federation
 from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover import Handovers
 from fieldfare.core.inputs import Acknowledge, Input
+from fieldfare.core.journal import Journal
 from fieldfare.core.link_table import LinkTable
-from fieldfare.core.members import Members
+from fieldfare.core.peer_versions import PeerVersions
+from fieldfare.core.presence import Presence
 from fieldfare.core.reminders import Reminders
 from fieldfare.core.replicas import Replicas
-from fieldfare.core.sessions import SessionTable
+from fieldfare.core.session_parts import session_parts
 from fieldfare.core.stand_ins import StandIns
-from fieldfare.core.state import Origin, PeerTooOld, Policy, Publication, RequestRefused, lowest_position
+from fieldfare.core.state import Origin, Policy, Publication, RequestRefused, lowest_position
 from fieldfare.core.step import Step, StepBuffer
 from fieldfare.events import msgpack
 from fieldfare.filters import parse
@@ -51,16 +56,9 @@ from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.event_options import has_options, options_of
-from fieldfare.protocol.journal import (
-    EntryDetails,
-    JournalEntry,
-    Row,
-    RowKey,
-    StoredRows,
-    encode_details,
-)
+from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, RowKey, StoredRows
 from fieldfare.protocol.messages import Role
-from fieldfare.protocol.versions import NEWEST, OLDEST, has, refusal
+from fieldfare.protocol.versions import NEWEST
 from fieldfare.routing.broker import Broker
 from fieldfare.routing.deduplication import EventId
 from fieldfare.routing.places import Places
@@ -90,6 +88,7 @@ class Core:
         places: Places = Places(),  # noqa: B008
         secure: bool = False,
         channels: ChannelMap = ChannelMap(),  # noqa: B008 - immutable
+        federation: Federation = Federation(),  # noqa: B008 - immutable
         publishers: PublisherPolicy = SAFE,
         proxies: tuple[str, ...] = (),
         life: str = "",
@@ -102,38 +101,47 @@ class Core:
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
         is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. The
         `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. Events of
-        the types in `channels` are numbered. The `life`
-        is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
+        the types in `channels` are numbered; the `federation` says which events cross to other domains. The `life` is a
+        unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
         latest, and a program without memory of its session gets a new identity.
         """
         self.broker = broker
-        self.position = 0
-        """Position of the last event in the log."""
-        self.changes = 0
-        """How often the interest may have changed."""
         self.limit = limit
-        self.queue = queue
-        self.policy = policy
         self.life = life
         self.doubtful = doubtful
-        self.speaks = speaks
-        """Highest version of what is sent and stored; see `protocol.versions`."""
         self.now = now
-        self.ahead = 0.0
-        """Seconds by which the wall clock is ahead of the times given here, which never jump."""
         self.buffer = StepBuffer()
-        self.sessions = SessionTable(self)
-        self.dynamic = DynamicFilters(self, places)
-        self.deliveries = Deliveries(self)
-        self.members = Members(self)
-        self.devices = Devices(self)
-        self.links = LinkTable(self)
+        self.journal = Journal(self.buffer, life)
+        self.links = LinkTable(broker, self.journal, self.buffer)
         self.envelopes = Envelopes(broker.name, self.links, self.buffer)
-        self.replicas = Replicas(self, replicas)
-        self.handovers = Handovers(self, secure=secure)
-        self.reminders = Reminders(self)
+        self.versions = PeerVersions(broker.name, speaks, self.envelopes, federation.address)
+        base = Base(broker, self.buffer, self.journal, self.links, self.envelopes, self.versions)
+        # Every part gets the parts below it, and none knows the core.
+        parts = session_parts(base, places, limit=limit, queue=queue, policy=policy)
+        self.sessions, self.deliveries, self.dynamic = parts.sessions, parts.deliveries, parts.dynamic
+        self.members, self.devices = parts.members, parts.devices
+        self.replicas = Replicas(base, parts, replicas)
+        self.stand_ins = StandIns(base, parts.sessions, publishers, proxies)
+        departed = Departed(self.buffer)
+        departures = Departures(base, parts, self.stand_ins, departed)
+        self.presence = Presence(parts, self.replicas, departures, self.stand_ins)
+        self.handovers = Handovers(
+            base,
+            parts,
+            replicas=self.replicas,
+            stand_ins=self.stand_ins,
+            departures=departures,
+            arrivals=Arrivals(base, parts, self.replicas, self.stand_ins, departed),
+            presence=self.presence,
+            secure=secure,
+        )
+        self.reminders = Reminders(parts.sessions.states, departures, self.envelopes)
         self.channels = Channels(self, channels)
-        self.stand_ins = StandIns(self, publishers, proxies)
+        self.borders = Borders(self, federation)
+        self.envelopes.at_border = self.borders.leaving
+        self.sessions.watchers = (self.dynamic, self.handovers, self.replicas, self.members, parts.device_places)
+        self.deliveries.watchers = (self.replicas, self.members)
+        self.links.watchers = (self.envelopes, self.replicas, self.channels.homes, self.borders)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
         }
@@ -150,7 +158,7 @@ class Core:
         earlier steps. An input that fails leaves the others alone. The wall clock is `ahead` seconds before `now`, a
         time that never jumps.
         """
-        self.ahead = ahead
+        self.journal.ahead = ahead
         answers: list[Any] = [None] * len(inputs)
         places: list[int] = []
         for place, one in enumerate(inputs):
@@ -182,7 +190,7 @@ class Core:
         """Return all unwritten changes since the last step."""
         self.replicas.assign_holders()
         self.members.store_changed()
-        self.devices.store_changed()
+        self.devices.places.store_changed()
         self.channels.moves.written()
         return self.buffer.drain(self.sessions, self.links)
 
@@ -217,11 +225,11 @@ class Core:
             self.links.store(name)
         self.replicas.checkpoint()
         self.channels.checkpoint()
-        self.buffer.store(Row("checkpoint", (), self.position))
+        self.buffer.store(Row("checkpoint", (), self.journal.position))
 
     def rewind(self, position: int) -> None:
         """Forget the events behind a position: the end of the log is lost, and other events will stand there soon."""
-        self.position = position
+        self.journal.position = position
         self.deliveries.rewind(position)
         self.handovers.departures.rewind(position)
         self.channels.rewind(position)
@@ -241,7 +249,7 @@ class Core:
         outgoing = [link.low for link in self.links.values() if link.outbox]
         outgoing += [position for link in self.links.values() for position in link.already.values()]
         moving = [*self.handovers.low_water(), *self.replicas.low_water()]
-        return min([*waiting, *outgoing, *moving, self.position + 1])
+        return min([*waiting, *outgoing, *moving, self.journal.position + 1])
 
     def tick(self, now: float) -> None:
         """Let the broker act on the passage of time, as with repeated announcements, and end stand-ins."""
@@ -250,9 +258,10 @@ class Core:
 
     def expire(self, now: float, life: float) -> list[str]:
         """End sessions after `life` seconds without use, and drop expired events; return the ended sessions."""
-        ended = self.sessions.expire(now, life)
-        self.replicas.expire(now, life, now + self.ahead)
-        self.deliveries.expire(now + self.ahead)
+        wall = now + self.journal.ahead
+        ended = self.presence.expire(now, life)
+        self.replicas.expire(now, life, wall)
+        self.deliveries.expire(wall)
         self.members.expire()
         self.devices.expire(now, life)
         self.handovers.departed.expire(now, life)
@@ -265,6 +274,16 @@ class Core:
         """The time at which a `Tick` must come; None if no work is planned."""
         times = (self.broker.wakes, self.stand_ins.wakes)
         return min((time for time in times if time is not None), default=None)
+
+    @property
+    def position(self) -> int:
+        """Position of the last event in the log."""
+        return self.journal.position
+
+    @property
+    def changes(self) -> int:
+        """How often the interest may have changed."""
+        return self.sessions.changes + self.links.changes
 
     @property
     def unwritten(self) -> Sequence[JournalEntry]:
@@ -282,23 +301,6 @@ class Core:
             else:
                 filters.update(map(unnamed, routes.filters_of(neighbour)))
         return filters
-
-    # Versions
-
-    def version_of(self, node: str) -> int:
-        """Return the version that can be spoken with a node, neighbour or not; this node speaks with itself, too."""
-        return self.speaks if node == self.broker.name else self.envelopes.version_of(node)
-
-    def versions_of(self, nodes: Iterable[str]) -> dict[str, int]:
-        """Return the versions of nodes, without those that speak no more than the oldest version."""
-        return {node: version for node in nodes if (version := self.version_of(node)) > OLDEST}
-
-    def require(self, kind: str, *nodes: str) -> None:
-        """Refuse what needs a kind of message, unless this node and all the given nodes have the kind."""
-        for node in (self.broker.name, *nodes):
-            version = self.version_of(node)
-            if not has(version, kind):
-                raise PeerTooOld(refusal(node, version, kind))
 
     # Events
 
@@ -350,6 +352,10 @@ class Core:
             return None
         return RequestRefused("no advertisement of yours promises such an event")
 
+    def receive(self, neighbour: str, first: int, messages: Sequence[bytes], now: float) -> int:
+        """Accept messages of a neighbour, numbered from the first; return how many new events there were."""
+        return incoming.receive(self, neighbour, first, messages, now)
+
     def route(self, accepted: Sequence[tuple[m.Forward, Origin]], via: str, now: float) -> None:
         """Match events, and log each with the receiving sessions and neighbours.
 
@@ -362,33 +368,22 @@ class Core:
         followed = self.handovers.any() or self.replicas.any()
         if followed:
             self.replicas.describe_changed()
-        events = [forward for forward, _ in accepted]
-        for forward, clients, neighbours, _, place in self.broker.route(events, sender, now):
-            self.position += 1
-            to = self.deliveries.add_event(forward, self.position, clients)
+        journal, events = self.journal, [forward for forward, _ in accepted]
+        routed = self.borders.without_private(self.broker.route(events, sender, now))
+        for forward, clients, neighbours, _, place in routed:
+            journal.position += 1
+            to = self.deliveries.add_event(forward, journal.position, clients)
             for name in clients if followed else ():
                 self.handovers.delivered(name, self.sessions[name].count, _id(forward))
                 self.replicas.delivered(name, self.sessions[name].count, _id(forward))
-            out = [(neighbour, self.links.enqueue(neighbour, self.position)) for neighbour in neighbours]
+            out = [(neighbour, self.links.enqueue(neighbour, journal.position)) for neighbour in neighbours]
             number, after, first, last, numbered = accepted[place][1]
             details = EntryDetails(forward.by, forward.source, via, number, after, to, out, first=first, last=last)
             if has_options(forward):
                 details = replace(details, **options_of(forward))
             if numbered:
                 details = replace(details, channel_number=self.channels.next_number(forward.by))
-            self._log(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
-
-    def append_entry(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> int:
-        """Log an event without routing, as from a handover; return the position."""
-        self.position += 1
-        self._log(now, publisher, sequence, event, details)
-        return self.position
-
-    def _log(self, now: float, publisher: str, sequence: int, event: bytes, details: EntryDetails) -> None:
-        entries = self.buffer.entries
-        assert not entries or entries[-1].position == self.position - 1, "a position of the log is left out"
-        about = publisher, sequence, event, encode_details(details)
-        entries.append(JournalEntry(self.position, now + self.ahead, *about))
+            journal.write(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
 
 
 def _id(forward: m.Forward) -> EventId:

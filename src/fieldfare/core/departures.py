@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
 
+from fieldfare.core.base import Base
 from fieldfare.core.departed import Departed
-from fieldfare.core.envelopes import Envelopes
 from fieldfare.core.handover_state import Departure
-from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput
+from fieldfare.core.session_parts import SessionParts
+from fieldfare.core.stand_ins import StandIns
 from fieldfare.core.state import Pending, Session, pending_numbers
-from fieldfare.core.step import StepBuffer
 from fieldfare.core.stored_deliveries import stored_deliveries
 from fieldfare.protocol import handover as h
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows, is_handed_over
 from fieldfare.routing.deduplication import EventId
-
-if TYPE_CHECKING:
-    from fieldfare.core.sessions import SessionTable
 
 
 class Departures(Mapping[str, Departure]):
@@ -29,28 +25,17 @@ class Departures(Mapping[str, Departure]):
     in parts, and with the last part the session ends here.
     """
 
-    def __init__(
-        self,
-        states: HandoverStates,
-        sessions: SessionTable,
-        envelopes: Envelopes,
-        buffer: StepBuffer,
-        *,
-        departed: Departed,
-        position: Callable[[], int],
-        stand_in: Callable[[str, float], None],
-    ) -> None:
-        """Serve the departing sessions of a node; `position` is the last position of the log.
-
-        Before a session drops its filters here, `stand_in` may let something of them stay.
-        """
-        self._stand_in = stand_in
-        self._states = states
-        self._sessions = sessions
-        self._envelopes = envelopes
-        self._buffer = buffer
+    def __init__(self, base: Base, parts: SessionParts, stand_ins: StandIns, departed: Departed) -> None:
+        """Serve the departing sessions of a node."""
+        self._envelopes = base.envelopes
+        self._buffer = base.buffer
+        self._journal = base.journal
+        self._sessions = parts.sessions
+        self._states = parts.sessions.states
+        self._descriptions = parts.descriptions
+        self._device_places = parts.device_places
+        self._stand_ins = stand_ins
         self._departed = departed
-        self._position = position
 
     def __getitem__(self, name: str) -> Departure:
         """Return the departure of a session."""
@@ -72,15 +57,16 @@ class Departures(Mapping[str, Departure]):
         """
         if name in self and (self[name].ticket, self[name].target) == (ticket, target):
             return
-        if name in self:
-            self.cancel(name)
-        self._states.departures[name] = Departure(ticket, target, self._position())
+        self.cancel(name)
+        self._states.departures[name] = Departure(ticket, target, self._journal.position)
         self._store(name)
-        self._send(target, self._sessions.describe(name, ticket))
+        self._send(target, self._descriptions.of(name, ticket))
 
     def cancel(self, name: str) -> None:
-        """Keep a session here, and tell the target."""
-        departure = self[name]
+        """Keep a session here, and tell the target; nothing happens if the session does not depart."""
+        departure = self.get(name)
+        if departure is None:
+            return
         self.remove(name)
         self._send(departure.target, h.CancelHandover(name, departure.ticket))
 
@@ -104,7 +90,7 @@ class Departures(Mapping[str, Departure]):
         with self._states.transition(name, HandoverInput.FREEZE) as next_states:
             if next_states is not IGNORED:
                 self[name].frozen = True
-                self._stand_in(name, now)
+                self._stand_ins.departing(name, now)
                 self._sessions.drop_filters(name, now)
 
     def next_deliveries(self, name: str, limit: int) -> list[tuple[int, Pending]]:
@@ -139,7 +125,7 @@ class Departures(Mapping[str, Departure]):
         last_events = [(publisher, by, sequence) for (publisher, by), sequence in departure.last_events.items()]
         counts = session.sequence, session.count, session.acknowledged, session.dropped
         more = session.doubt, session.moves, session.lives, session.warned
-        places = self._sessions.places_of_devices(name)
+        places = {device: one.place for device, one in self._device_places.of(name).items()}
         self._send(
             departure.target, h.SessionTransferred(name, departure.ticket, *counts, last_events, *more, devices=places)
         )

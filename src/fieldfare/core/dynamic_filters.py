@@ -15,12 +15,12 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from msgspec import Struct
-
-from fieldfare.core.handover_table import HandoverInput
+from fieldfare.core.base import Base
+from fieldfare.core.sessions import SessionTable
 from fieldfare.core.state import RequestRefused
+from fieldfare.core.watchers import SessionWatcher
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import budget
@@ -31,9 +31,6 @@ from fieldfare.protocol.handover import SessionDescription
 from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.routing.clients import Told
 from fieldfare.routing.places import Places
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
 
 Fill: TypeAlias = Callable[[DynamicFilter, Values], Filter]
 """returns the filter for present values, or raises a ValueError, as for a filter that the client may not have"""
@@ -47,12 +44,13 @@ _NAME: Final = re.compile(r"[^\W\d]\w*")
 logger = logging.getLogger("fieldfare.node")
 
 
-class DynamicFilters:
+class DynamicFilters(SessionWatcher):
     """The dynamic filters of all sessions, with the stated values."""
 
-    def __init__(self, core: Core, places: Places) -> None:
+    def __init__(self, base: Base, sessions: SessionTable, places: Places) -> None:
         """Begin without filters and values; `places` says which places sessions may have."""
-        self._core = core
+        self._base = base
+        self._sessions = sessions
         self.places = places
         self.filters: dict[str, dict[str, DynamicFilter]] = {}
         """By session and id."""
@@ -66,12 +64,10 @@ class DynamicFilters:
 
     def subscribe(self, name: str, id: str, text: str, now: float, fill: Fill = DynamicFilter.fill) -> Filter:
         """Subscribe to a dynamic filter; return the filter for the present values."""
-        self._core.require("SetParameters")
+        self._base.versions.require("SetParameters")
         filter = DynamicFilter(text)
-        with self._core.handovers.states.transition(name, HandoverInput.CHANGE_FILTERS):
-            self._core.handovers.cancel_departure(name)
-            present = fill(filter, self.present(self.values.get(name, {})))
-            self._apply(name, {id: filter}, {id: present}, self.values.get(name, {}), now)
+        present = fill(filter, self.present(self.values.get(name, {})))
+        self._apply(name, {id: filter}, {id: present}, self.values.get(name, {}), now)
         return present
 
     def set(
@@ -81,11 +77,9 @@ class DynamicFilters:
         values = self.merged(name, changes)
         if len(values) > most:
             raise RequestRefused(f"a session has at most {most} parameters")
-        with self._core.handovers.states.transition(name, HandoverInput.CHANGE_FILTERS):
-            self._core.handovers.cancel_departure(name)
-            filters, present = self.filters.get(name, {}), self.present(values)
-            # All are filled in, though some do not depend on the change: rights may have changed as well.
-            self._apply(name, filters, {id: fill(filter, present) for id, filter in filters.items()}, values, now)
+        filters, present = self.filters.get(name, {}), self.present(values)
+        # All are filled in, though some do not depend on the change: rights may have changed as well.
+        self._apply(name, filters, {id: fill(filter, present) for id, filter in filters.items()}, values, now)
 
     def _check(self, parameter: str, value: object) -> None:
         if not _NAME.fullmatch(parameter):
@@ -122,9 +116,9 @@ class DynamicFilters:
         now: float,
     ) -> None:
         """Put filled-in filters in force, and store filters and values."""
-        core, before = self._core, self.values.get(name, {})
+        before = self.values.get(name, {})
         known = self.texts_of(name)
-        core.sessions.set_subscriptions(name, self._told(name, filters, present, values), now)
+        self._sessions.set_subscriptions(name, self._told(name, filters, present, values), now)
         self.filters.setdefault(name, {}).update(filters)
         self.values[name] = dict(values)
         fresh = {id: filter.text for id, filter in filters.items() if known.get(id) != filter.text}
@@ -166,28 +160,27 @@ class DynamicFilters:
         except ValueError:
             return None  # neighbours hear of each move then
 
-    def forget(self, name: str, id: str) -> None:
+    def filter_replaced(self, name: str, id: str) -> None:
         """Forget a dynamic filter whose id has ended, or has another filter now."""
         if id in self.filters.get(name, {}):
             del self.filters[name][id]
             self._store(name, Row("dynamic", (name, id)))
 
-    def drop_filters(self, name: str) -> None:
+    def filters_dropped(self, name: str) -> None:
         """Forget all dynamic filters of a session."""
         for id in list(self.filters.get(name, {})):
-            self.forget(name, id)
+            self.filter_replaced(name, id)
         self.filters.pop(name, None)
         self._anchors.pop(name, None)
 
-    def end(self, name: str) -> None:
-        """Forget everything about an ended session."""
-        self.drop_filters(name)
+    def session_ended(self, name: str) -> None:
+        """Forget the values of an ended session; its filters are dropped before."""
         if self.values.pop(name, None):
-            self._store(name, Row("parameters", (name,)))
+            self._base.buffer.store(Row("parameters", (name,)))
 
     def _store(self, name: str, *rows: Row) -> None:
-        if self._core.sessions[name].durable:
-            self._core.buffer.store(*rows)
+        if self._sessions[name].durable:
+            self._base.buffer.store(*rows)
 
     # Handover and recovery
 
@@ -209,7 +202,7 @@ class DynamicFilters:
         present = {id: subscriptions.get(id, NOTHING) for id in filters}
         self._apply(name, filters, present, values, now)
 
-    def restore(self, stored: StoredRows) -> None:
+    def restore(self, stored: StoredRows, now: float) -> None:
         """Recover from stored rows; the filled-in filters are subscriptions already."""
         self.values = {str(name): decode_values(data) for (name,), data in stored.get("parameters", {}).items()}
         read: dict[str, dict[str, DynamicFilter]] = {}
@@ -218,47 +211,12 @@ class DynamicFilters:
                 read.setdefault(str(name), {})[str(id)] = DynamicFilter(text)
             except ValueError as error:
                 logger.error("the filter %s of %s stays as it is: its parameters cannot be read: %s", id, name, error)
-        broker = self._core.broker
+        broker = self._base.broker
         for name, filters in read.items():
             self.filters[name] = filters
             client = broker.clients.get(name)
             present = {id: client.subscriptions.get(id, NOTHING) for id in filters}
-            broker.set_subscriptions(
-                name, self._told(name, filters, present, self.values.get(name, {})), self._core.now
-            )
-
-
-class SubscribeDynamic(Struct, frozen=True):
-    """Subscribe to a filter with parameters; `fill` returns the filter for present values, or refuses."""
-
-    session: str
-    id: str
-    text: str
-    identity: str = ""
-    fill: Fill = DynamicFilter.fill
-
-    def __call__(self, core: Core, now: float) -> None:
-        """Refuse if the session of this identity is over."""
-        if self.identity:
-            core.sessions.check_identity(self.session, self.identity)
-        core.dynamic.subscribe(self.session, self.id, self.text, now, self.fill)
-
-
-class SetParameters(Struct, frozen=True):
-    """State values of a session's parameters, or forget values (None); the place is the value of `myloc`."""
-
-    session: str
-    values: Mapping[str, object]
-    identity: str = ""
-    fill: Fill = DynamicFilter.fill
-    most: int = 100
-    """Parameters of a session, at most."""
-
-    def __call__(self, core: Core, now: float) -> None:
-        """Change all dynamic filters of the session at once, or refuse and change nothing."""
-        if self.identity:
-            core.sessions.check_identity(self.session, self.identity)
-        core.dynamic.set(self.session, self.values, now, fill=self.fill, most=self.most)
+            broker.set_subscriptions(name, self._told(name, filters, present, self.values.get(name, {})), now)
 
 
 def read_dynamic(description: SessionDescription) -> tuple[dict[str, DynamicFilter], dict[str, Any]]:

@@ -7,11 +7,14 @@ that no later envelope overtakes an earlier one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fieldfare.core.domains import address_of, domain_of, is_foreign
+from fieldfare.core.link_table import LinkTable
 from fieldfare.core.step import StepBuffer
+from fieldfare.core.watchers import LinkWatcher
 from fieldfare.protocol import handover, wire
 from fieldfare.protocol.channels import AnyChannelMessage
 from fieldfare.protocol.handover import AnyHandoverMessage
@@ -19,14 +22,11 @@ from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
 from fieldfare.protocol.versions import OLDEST, lacking
 
-if TYPE_CHECKING:
-    from fieldfare.core.link_table import LinkTable
-
 UNKNOWN: Final[Mapping[str, int]] = MappingProxyType({})
 """Versions of nodes, if nothing is known of them."""
 
 
-class Envelopes:
+class Envelopes(LinkWatcher):
     """The ways to other nodes, and the waiting envelopes."""
 
     def __init__(self, name: str, links: LinkTable, buffer: StepBuffer) -> None:
@@ -43,6 +43,8 @@ class Envelopes:
         self._parked: dict[int, Envelope] = {}
         """Envelopes that wait, by the number of their row."""
         self._count = 0
+        self.at_border: Callable[[str, Envelope], Envelope | None] = lambda _, envelope: envelope
+        """Returns an envelope for a neighbour in another domain as that domain may read it; None: it may not."""
 
     def send(self, to: str, message: AnyHandoverMessage | AnyChannelMessage) -> None:
         """Send a message to a node, unless the node's version lacks the kind of message."""
@@ -61,15 +63,20 @@ class Envelopes:
         """
         way = self.way(envelope.to, via)
         if way is not None:
-            self._links.send(way, envelope)
+            leaving = self.at_border(way, envelope) if is_foreign(way) else envelope
+            if leaving is not None:
+                self._links.send(way, leaving)
             return
         self._count += 1
         self._parked[self._count] = envelope
         self._buffer.store(Row("parked", (self._count,), [envelope.to, envelope.origin, envelope.content]))
 
     def way(self, node: str, but: str = "") -> str | None:
-        """Return the neighbour, but for one, by which a node is reached, or was last; None if no way is known."""
-        links = self._links.keys() - {but}
+        """Return the neighbour, but for one, by which a node is reached, or was last; None if no way is known.
+
+        The way to a node of another domain is the way to that domain.
+        """
+        links, node = self._links.keys() - {but}, _goal(node)
         if node in links:
             return node
         way = next((one for one, nodes in self._behind.items() if node in nodes and one in links), None)
@@ -82,12 +89,14 @@ class Envelopes:
             self._buffer.store(Row("former_way", (node,), neighbour))
 
     def reached(self) -> set[str]:
-        """Return all other nodes that are reached, as far as is known here."""
-        return set(self._links).union(*self._behind.values())
+        """Return all other nodes of this domain that are reached, as far as is known here."""
+        found = set(self._links).union(*self._behind.values())
+        return {node for node in found if not is_foreign(node)}
 
     def knows(self, node: str) -> bool:
-        """Tell whether a way to a node is known."""
-        return node in self._links or any(node in nodes for nodes in self._behind.values())
+        """Tell whether a way is known to a node of this domain, or to the address of another domain."""
+        named = node == _goal(node)
+        return named and (node in self._links or any(node in nodes for nodes in self._behind.values()))
 
     def set_reachable(self, neighbour: str, nodes: Iterable[str], versions: Mapping[str, int] = UNKNOWN) -> None:
         """Note the nodes behind a neighbour and their versions, and send the envelopes for any of those nodes."""
@@ -109,7 +118,7 @@ class Envelopes:
             self._buffer.store(Row("parked", (number,)))
             self.forward(envelope)
 
-    def forget(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
+    def link_ended(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
         """Forget a former neighbour; the envelopes in the outbox have to find another way."""
         if self._behind.pop(neighbour, None) is not None:
             self._buffer.store(Row("reach", (neighbour,)))
@@ -129,3 +138,8 @@ class Envelopes:
         for (number,), (to, origin, content) in sorted(stored.get("parked", {}).items()):
             self._parked[int(number)] = Envelope(to, origin, content)
             self._count = int(number)
+
+
+def _goal(node: str) -> str:
+    """Return the address of the domain of a foreign node; any other node stands for itself."""
+    return address_of(domain_of(node)) if is_foreign(node) else node

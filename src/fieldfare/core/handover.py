@@ -8,31 +8,26 @@ the node continues in the middle.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fieldfare.core.arrivals import Arrivals
-from fieldfare.core.departed import Departed
+from fieldfare.core.base import Base
 from fieldfare.core.departures import Departures
-from fieldfare.core.handover_state import (
-    STATUS,
-    Arrival,
-    Departure,
-    HandoverStatus,
-    TemporarilyRefused,
-)
-from fieldfare.core.handover_states import HandoverStates
+from fieldfare.core.handover_state import Arrival, Departure, HandoverStatus, TemporarilyRefused
 from fieldfare.core.handover_table import IGNORED, HandoverInput, HandoverState
 from fieldfare.core.passes import Pass, with_first
+from fieldfare.core.presence import Presence
+from fieldfare.core.replicas import Replicas
 from fieldfare.core.session_names import check_session
+from fieldfare.core.session_parts import SessionParts
+from fieldfare.core.stand_ins import StandIns
 from fieldfare.core.state import INTERNAL, RequestRefused, Session
 from fieldfare.core.take_over import may_take_over
+from fieldfare.core.watchers import SessionWatcher
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, StoredRows
 from fieldfare.routing.deduplication import EventId
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
 
 OF_HANDOVERS: Final[Mapping[type[h.HandoverMessage], HandoverInput]] = {
     h.SessionDescription: HandoverInput.DESCRIPTION,
@@ -54,24 +49,35 @@ OF_REPLICAS: Final[Mapping[type[h.HandoverMessage], HandoverInput]] = {
 """Inputs of the messages with the ticket of a replica."""
 
 
-class Handovers:
+class Handovers(SessionWatcher):
     """The arriving and departing sessions of a broker, and the nodes of departed sessions."""
 
-    def __init__(self, core: Core, *, secure: bool = False) -> None:
+    def __init__(
+        self,
+        base: Base,
+        parts: SessionParts,
+        *,
+        replicas: Replicas,
+        stand_ins: StandIns,
+        departures: Departures,
+        arrivals: Arrivals,
+        presence: Presence,
+        secure: bool = False,
+    ) -> None:
         """Begin without handovers; with `secure`, a session goes only to the owner."""
-        self._core = core
+        self._base = base
+        self._parts = parts
+        self._sessions = parts.sessions
+        self._replicas = replicas
+        self._stand_ins = stand_ins
+        self._presence = presence
         self._secure = secure
-        self.states = HandoverStates(core.sessions, core.replicas.held)
-        self.departed = Departed(core.buffer)
-        self.arrivals = Arrivals(core, self.states)
-        parts = self.states, core.sessions, core.envelopes, core.buffer
+        self.states = parts.sessions.states
+        self.departed = arrivals.departed
+        self.departures = departures
+        self.arrivals = arrivals
         self._offered: dict[str, str] = {}
         """Targets of offered sessions: an administrator moves a session with all its members."""
-
-        def stand_in(name: str, now: float) -> None:
-            core.stand_ins.departing(name, now)
-
-        self.departures = Departures(*parts, departed=self.departed, position=lambda: core.position, stand_in=stand_in)
         self.passes: dict[str, tuple[Pass, ...]] = {}
         """Passes of clients that follow their sessions to this node, by session."""
 
@@ -79,16 +85,11 @@ class Handovers:
 
     def status(self, name: str) -> HandoverStatus:
         """Return where a session is."""
-        return STATUS[self.states.of(name)]
+        return self.states.status(name)
 
     def source_of(self, name: str) -> str:
         """Return the source of an arriving session; for a departing session, the name of this node."""
-        return self.arrivals[name].source if name in self.arrivals else self._core.broker.name
-
-    def cancel_departure(self, name: str) -> None:
-        """Cancel the departure of a session because of a client here."""
-        if name in self.departures:
-            self.departures.cancel(name)
+        return self.arrivals[name].source if name in self.arrivals else self._base.name
 
     def claim(
         self,
@@ -117,8 +118,9 @@ class Handovers:
         asking = owner if self._secure else None
         if (name, asking) in self.arrivals.refused:
             raise self.arrivals.refused.pop((name, asking))
-        core, here, elsewhere = self._core, self._core.broker.name, at not in ("", self._core.broker.name)
-        session = core.sessions[name] if self.status(name) == "here" else None
+        here = self._base.name
+        elsewhere = at not in ("", here)
+        session = self._sessions[name] if self.status(name) == "here" else None
         # No node has an unclaimed session: to ask for it would never end.
         doubtful = elsewhere and name not in self.arrivals.unclaimed
         if session is not None and doubtful and identity not in ("", session.identity) and self._is_unused(name):
@@ -133,37 +135,51 @@ class Handovers:
         if session is not None:
             return self._attach(name, fresh, now, owner, identity)
         if self.status(name) == "unknown":
-            replica = core.replicas.held.get(name)
+            replica = self._replicas.held.get(name)
             source = at if elsewhere else self.departed.node_of(name)
             source = source or (replica.node if replica is not None else "")
             if not source:
                 return self._attach(name, fresh, now, owner, identity)
-            if not core.envelopes.knows(source):
+            if not self._base.envelopes.knows(source):
                 raise TemporarilyRefused(f"{here} knows no way to the node {source}, which has the session {name}")
             self.arrivals.request(name, source, fresh, asking)
         return None
 
+    def take_over(self, name: str, holder: str, now: float) -> None:
+        """Ask a replica holder for a session after the silence of its node; or the node once more."""
+        with self.states.transition(name, HandoverInput.TAKE_OVER) as next_states:
+            # Clients name the holders, and an envelope to a wrong name would wait for ever.
+            known = holder == self._base.name or self._base.envelopes.knows(holder)
+            if next_states is not IGNORED and known:
+                self.arrivals.take_over(name, holder, now)
+                self._answer_deferred()
+
+    def _answer_deferred(self) -> None:
+        """Answer the nodes that have asked for a session while it was on its way here."""
+        for request in self.arrivals.take_answerable():
+            self.requested(*request)
+
     def _end_copy(self, name: str, now: float) -> None:
-        self.cancel_departure(name)
-        self._core.sessions.end(name, now)
+        self.departures.cancel(name)
+        self._sessions.end(name, now)
 
     def _is_unused(self, name: str) -> bool:
         """Tell whether a session holds nothing of value to a client."""
-        session, client = self._core.sessions[name], self._core.broker.clients.all.get(name)
+        session, client = self._sessions[name], self._base.broker.clients.all.get(name)
         filters = client is not None and (client.subscriptions or client.advertisements)
-        stated = self._core.dynamic.values.get(name)
+        stated = self._parts.dynamic.values.get(name)
         return not (session.connected or session.sequence or session.count or filters or stated)
 
     def _attach(self, name: str, fresh: str, now: float, owner: str, known: str) -> Session:
-        if name not in self._core.replicas.holders:
-            self._core.replicas.mark_changed(name)
-        return self._core.sessions.attach(name, fresh, now, owner=owner, known=known)
+        if name not in self._replicas.holders:
+            self._replicas.session_changed(name)
+        return self._presence.attach(name, fresh, now, owner=owner, known=known)
 
     def offer(self, name: str, target: str, ticket: str) -> None:
         """Offer a session, with the client, to another node."""
         with self.states.transition(name, HandoverInput.OFFER):
             self._offered[name] = target
-            self._send(target, h.SessionOffer(name, ticket, self._core.sessions[name].owner))
+            self._send(target, h.SessionOffer(name, ticket, self._sessions[name].owner))
 
     def cancel_unanswered(self) -> None:
         """Cancel all requests without an answer; after a restart no client waits for a session."""
@@ -173,13 +189,13 @@ class Handovers:
 
     def receive(self, envelope: m.Envelope, now: float, via: str = "") -> None:
         """Open an envelope for this node, or forward an envelope for another node."""
-        if envelope.to != self._core.broker.name:
-            self._core.envelopes.forward(envelope, via)
+        if envelope.to != self._base.name:
+            self._base.envelopes.forward(envelope, via)
             return
         message, other = h.decode(envelope.content), envelope.origin
         if isinstance(message, h.StandInRequest):
             check_session(message.session)
-            self._core.stand_ins.accept(message, now)
+            self._stand_ins.accept(message, now)
             return
         if isinstance(message, h.SessionOffer) or (isinstance(message, h.SessionDescription) and message.replica):
             check_session(message.session)
@@ -187,6 +203,7 @@ class Handovers:
         with self.states.transition(message.session, given) as next_states:
             if next_states is not IGNORED:
                 self._apply(message, given, other, now)
+                self._answer_deferred()
             elif isinstance(message, h.SessionDescription) and not message.replica:
                 self._send(other, h.CancelHandover(message.session, message.ticket))
 
@@ -200,7 +217,7 @@ class Handovers:
             case h.SessionDescription(replica=True):
                 return HandoverInput.REPLICA_DESCRIPTION
             case h.SessionTakenOver(session=name, identity=identity):
-                session, holders = self._core.sessions.get(name), self._core.replicas.holders.get(name, {})
+                session, holders = self._sessions.get(name), self._replicas.holders.get(name, {})
                 known = session is not None and session.identity == identity and sender in holders
                 return HandoverInput.TAKEN_OVER if known else HandoverInput.STALE
         if self._is_of_replica(message, sender):
@@ -219,14 +236,14 @@ class Handovers:
         return departure is not None and (departure.ticket, departure.target) == (message.ticket, sender)
 
     def _is_of_replica(self, message: h.HandoverMessage, sender: str) -> bool:
-        replica = self._core.replicas.held.get(message.session)
-        holder = self._core.replicas.holders.get(message.session, {}).get(sender)
+        replica = self._replicas.held.get(message.session)
+        holder = self._replicas.holders.get(message.session, {}).get(sender)
         held = replica is not None and (replica.ticket, replica.node) == (message.ticket, sender)
         return type(message) in OF_REPLICAS and (held or (holder is not None and holder.ticket == message.ticket))
 
     def _apply(self, message: h.AnyHandoverMessage, given: HandoverInput, other: str, now: float) -> None:
         """Apply a message that the table knows in the present state of the session."""
-        name, replicas = message.session, self._core.replicas
+        name, replicas = message.session, self._replicas
         match message:
             case h.SessionRequest(ticket=ticket, owner=owner, take_over=take_over):
                 mine = self.states.of(name) is HandoverState.REPLICA
@@ -268,8 +285,8 @@ class Handovers:
 
     def requested(self, name: str, ticket: str, target: str, owner: str | None) -> None:
         """Answer the request of a node: begin the handover, refer to another node, or refuse."""
-        core, departure = self._core, self.departures.get(name)
-        session, replica = core.sessions.get(name), core.replicas.held.get(name)
+        departure = self.departures.get(name)
+        session, replica = self._sessions.get(name), self._replicas.held.get(name)
         if self.states.of(name) is HandoverState.REQUESTED and self.arrivals[name].source == target:
             self._send(target, h.SessionNotHere(name, ticket, gone=True))  # each waits for the other: one has forgotten
         elif name in self.arrivals:  # the session is not here yet: it goes on when it is
@@ -283,23 +300,23 @@ class Handovers:
             self._send(target, h.SessionNotHere(name, ticket, self.departed.node_of(name), gone=True))
         elif session.owner != owner and (self._secure or owner is not None):
             self._send(target, h.SessionNotHere(name, ticket, refused=f"the session {name} belongs to somebody else"))
-        elif core.members.of(name) is not None and self._offered.get(name) != target:
-            self._send(target, h.SessionNotHere(name, ticket, core.broker.name, core.members.description(name)))
-        elif not core.devices.may_go(name, target, offered=self._offered.get(name) == target):
-            self._send(target, h.SessionNotHere(name, ticket, core.broker.name, core.devices.description(name)))
+        elif self._parts.members.of(name) is not None and self._offered.get(name) != target:
+            self._send(target, h.SessionNotHere(name, ticket, self._base.name, self._parts.members.description(name)))
+        elif not self._parts.devices.may_go(name, target, offered=self._offered.get(name) == target):
+            self._send(target, h.SessionNotHere(name, ticket, self._base.name, self._parts.devices.description(name)))
         else:
             self.departures.begin(name, session, ticket, target)
-            core.replicas.offered(name, target)
+            self._replicas.offered(name, target)
 
     def _lost(self, name: str, holder: str, now: float) -> None:
         """End a session after the take-over by a replica holder, and disconnect the client here.
 
         The target of a departure has to ask the holder.
         """
-        self.cancel_departure(name)
-        self._core.replicas.forget_holder(name, holder)
-        self._core.sessions.end(name, now)
-        self._core.buffer.closing[name] = holder
+        self.departures.cancel(name)
+        self._replicas.forget_holder(name, holder)
+        self._sessions.end(name, now)
+        self._base.buffer.closing[name] = holder
         self.departed.note(name, holder, now)
 
     def _cancelled(self, name: str, now: float) -> None:
@@ -313,7 +330,7 @@ class Handovers:
             self._send(node, h.SessionNotHere(name, following, arrival.source))
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._core.envelopes.send(to, message)
+        self._base.envelopes.send(to, message)
 
     # Events and recovery
 
@@ -328,7 +345,7 @@ class Handovers:
             arrival.event_ids[number] = event
         self.departures.delivered(name, event)
 
-    def ended(self, name: str) -> None:
+    def session_ended(self, name: str) -> None:
         """Forget everything about an ended session."""
         self.arrivals.unclaimed.discard(name)
         self.passes.pop(name, None)
@@ -339,11 +356,11 @@ class Handovers:
         moving: list[Arrival | Departure] = [*self.arrivals.values(), *self.departures.values()]
         return [one.since + 1 for one in moving]
 
-    def restore(self, stored: StoredRows) -> None:
+    def restore(self, stored: StoredRows, now: float) -> None:
         """Recover from stored rows; the entries of the log follow."""
         self.arrivals.restore(stored)
         self.departures.restore(stored)
-        self.departed.restore(stored, self._core.now)
+        self.departed.restore(stored, now)
 
     def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
         """Recover from an entry of the log."""

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from fieldfare.core.handover_state import Arrival, Departure, HandoverError, SessionMoving
+from fieldfare.core.handover_state import (
+    STATUS,
+    Arrival,
+    Departure,
+    HandoverError,
+    HandoverStatus,
+    SessionMoving,
+)
 from fieldfare.core.handover_table import OF_CLIENTS, TRANSITIONS, HandoverInput, HandoverState, NextStates
 from fieldfare.core.replica_state import Replica
 from fieldfare.core.state import RequestRefused, Session
@@ -18,12 +25,13 @@ class HandoverStates:
     rows.
     """
 
-    def __init__(self, sessions: Mapping[str, Session], replicas: Mapping[str, Replica]) -> None:
-        """Begin without handovers; all sessions and all held replicas of the node are given."""
+    def __init__(self, sessions: Mapping[str, Session]) -> None:
+        """Begin without handovers and replicas; all sessions of the node are given."""
         self._sessions = sessions
-        self._replicas = replicas
         self.arrivals: dict[str, Arrival] = {}
         self.departures: dict[str, Departure] = {}
+        self.held: dict[str, Replica] = {}
+        """Replicas of sessions of other nodes."""
 
     def of(self, name: str) -> HandoverState:
         """Return the state of a session."""
@@ -31,14 +39,18 @@ class HandoverStates:
         if arrival is not None:
             if arrival.session is not None:
                 return HandoverState.ARRIVING
-            return HandoverState.REPLICA_REQUESTED if name in self._replicas else HandoverState.REQUESTED
+            return HandoverState.REPLICA_REQUESTED if name in self.held else HandoverState.REQUESTED
         if departure is not None:
             if departure.frozen:
                 return HandoverState.FROZEN
             return HandoverState.READY if departure.ready else HandoverState.DEPARTING
-        if name in self._replicas:
+        if name in self.held:
             return HandoverState.REPLICA
         return HandoverState.HERE if name in self._sessions else HandoverState.ELSEWHERE
+
+    def status(self, name: str) -> HandoverStatus:
+        """Return where a session is."""
+        return STATUS[self.of(name)]
 
     def check(self, name: str, given: HandoverInput) -> NextStates:
         """Return the possible next states of a session; raise an error if the table does not know the input."""
@@ -67,7 +79,7 @@ class HandoverStates:
     def check_invariants(self, name: str) -> None:
         """Assert the agreement of the parts on a session."""
         arrival, departure = self.arrivals.get(name), self.departures.get(name)
-        session, replica = self._sessions.get(name), self._replicas.get(name)
+        session, replica = self._sessions.get(name), self.held.get(name)
         assert arrival is None or departure is None, f"{name} is arriving and departing at once"
         assert arrival is None or (arrival.session is None) == (session is None or replica is not None), name
         assert departure is None or (session is not None and session.durable), f"{name} departs, and is not here"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
+from fieldfare.core import incoming
 from fieldfare.core.replica_state import ReplicaPart
 from fieldfare.core.state import Pending, Session
 from fieldfare.protocol.handover import ClientVoucher
@@ -42,8 +43,8 @@ class Attach(Struct, frozen=True):
 
     def __call__(self, core: Core, now: float) -> Session:
         """Return the session, new or known, with its client connected."""
-        core.members.check_unshared(self.session)
-        return core.sessions.attach(self.session, self.fresh, now, durable=self.durable, owner=self.owner)
+        core.presence.check_unshared(self.session)
+        return core.presence.attach(self.session, self.fresh, now, durable=self.durable, owner=self.owner)
 
 
 class Detach(Struct, frozen=True):
@@ -53,7 +54,7 @@ class Detach(Struct, frozen=True):
 
     def __call__(self, core: Core, now: float) -> None:
         """Keep the session if it is durable."""
-        core.sessions.detach(self.session, now)
+        core.presence.detach(self.session, now)
 
 
 class Leave(Struct, frozen=True):
@@ -68,7 +69,7 @@ class Leave(Struct, frozen=True):
             core.sessions.check_identity(self.session, self.identity)
             core.members.check_alone(self.session)
         if self.session in core.sessions:
-            core.sessions.leave(self.session, now)
+            core.presence.leave(self.session, now)
 
 
 class EndSession(Struct, frozen=True):
@@ -79,7 +80,7 @@ class EndSession(Struct, frozen=True):
     def __call__(self, core: Core, now: float) -> None:
         """Drop the filters and all waiting deliveries."""
         if self.session in core.sessions:
-            core.sessions.leave(self.session, now)
+            core.presence.leave(self.session, now)
 
 
 class ChangeFilters(Struct, frozen=True):
@@ -93,7 +94,7 @@ class ChangeFilters(Struct, frozen=True):
         """Refuse if the session of this identity is over."""
         if self.identity:
             core.sessions.check_identity(self.session, self.identity)
-        core.sessions.change_filters(self.message, self.session, now)
+        core.presence.change_filters(self.message, self.session, now)
 
 
 class ExpectMove(Struct, frozen=True):
@@ -255,7 +256,7 @@ class ReceiveMessages(Struct, frozen=True):
 
     def __call__(self, core: Core, now: float) -> int:
         """Return the number of events among the messages."""
-        return core.links.receive(self.neighbour, self.first, self.messages, now)
+        return core.receive(self.neighbour, self.first, self.messages, now)
 
 
 class ReceiveUnnumbered(Struct, frozen=True):
@@ -266,7 +267,7 @@ class ReceiveUnnumbered(Struct, frozen=True):
 
     def __call__(self, core: Core, now: float) -> None:
         """Apply the message at once."""
-        core.links.receive_unnumbered(self.neighbour, self.message, now)
+        incoming.receive_unnumbered(core, self.neighbour, self.message, now)
 
 
 class AcknowledgeMessages(Struct, frozen=True):
@@ -318,7 +319,7 @@ class TakeOver(Struct, frozen=True):
 
     def __call__(self, core: Core, now: float) -> None:
         """Take the session from the replica, here or at another node."""
-        core.handovers.arrivals.take_over(self.session, self.holder, self.ticket, now)
+        core.handovers.take_over(self.session, self.holder, now)
 
 
 class CancelArrival(Struct, frozen=True):

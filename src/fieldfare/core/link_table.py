@@ -7,25 +7,22 @@ misses nothing, and a repeated message counts once.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
-from fieldfare.core.state import Link, Origin, filter_key
+from fieldfare.core.journal import Journal
+from fieldfare.core.state import Link, filter_key
 from fieldfare.core.state_rows import link_row
-from fieldfare.filters import EVERYTHING
+from fieldfare.core.step import StepBuffer
+from fieldfare.core.watchers import LinkWatcher
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
-from fieldfare.protocol.channels import is_channel_message
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.lineage import MOST, Lineage, extend, still_valid
 from fieldfare.protocol.link_frames import LinkResume
 from fieldfare.protocol.messages import FilterUpdate, Message, Role, Send
-from fieldfare.protocol.numbers import NUMBER_LIMIT
 from fieldfare.protocol.versions import NEWEST
-from fieldfare.routing.broker import FROM_NEIGHBOURS
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
+from fieldfare.routing.broker import Broker
 
 INCOMPLETE: Final = "incomplete"
 """Kind of the rows that name the neighbours of which filters may be lost."""
@@ -38,22 +35,27 @@ logger = logging.getLogger("fieldfare.node")
 class LinkTable(dict[str, Link]):
     """All neighbours of a broker by name, reachable now or not."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, broker: Broker, journal: Journal, buffer: StepBuffer) -> None:
         """Begin without known neighbours, for a broker."""
         super().__init__()
-        self._core = core
+        self._broker = broker
+        self._journal = journal
+        self._buffer = buffer
+        self.watchers: tuple[LinkWatcher, ...] = ()
+        self.changes = 0
+        """How often the interest of neighbours may have changed."""
         self._unnumbered: dict[str, list[bytes]] = {}
         """Messages that no row keeps, for the neighbours that can be reached."""
 
     def known(self, neighbour: str) -> Link:
         """Return the link to a neighbour; ValueError if there is none."""
         if neighbour not in self:
-            raise ValueError(f"{neighbour} is no neighbour of {self._core.broker.name}")
+            raise ValueError(f"{neighbour} is no neighbour of {self._broker.name}")
         return self[neighbour]
 
     def store(self, neighbour: str) -> None:
         """Write the row of a link."""
-        self._core.buffer.store(link_row(neighbour, self[neighbour], self._core.position))
+        self._buffer.store(link_row(neighbour, self[neighbour], self._journal.position))
 
     # Links that begin and end
 
@@ -74,36 +76,35 @@ class LinkTable(dict[str, Link]):
         Both ends must begin to count together, so each gives the link a name. If one end has forgotten the link, both
         begin anew, and the outbox is dropped: a neighbour without the link has forgotten all filters, too.
         """
-        core = self._core
         self.disconnect(neighbour, now)
-        sends = core.broker.receive(m.Connect(role), neighbour, now)
+        sends = self._broker.receive(m.Connect(role), neighbour, now)
         self[neighbour] = Link(
             role,
             version,
             local_name=local_name,
             remote_name=remote_name,
-            born=core.position,
+            born=self._journal.position,
             remote_lives=remote_lives[-MOST:],
             id=id,
         )
         self.lives_of(neighbour)
         self.send_all(sends)
-        core.replicas.neighbour_added(neighbour)
-        core.channels.homes.tell_all(neighbour)
+        for watcher in self.watchers:
+            watcher.link_begun(neighbour)
 
     def disconnect(self, neighbour: str, now: float) -> None:
         """Remove a neighbour for good, with all waiting messages."""
         if neighbour not in self:
             return
-        core, step = self._core, self._core.buffer
-        core.changes += 1
-        sends = core.broker.receive(m.Disconnect(), neighbour, now)
+        step = self._buffer
+        self.changes += 1
+        sends = self._broker.receive(m.Disconnect(), neighbour, now)
         link = self.pop(neighbour)
         waiting = sum(isinstance(what, int) for what in link.outbox.values())
         if waiting:
             logger.error("%d events that waited here for the node %s are dropped with its link", waiting, neighbour)
-        core.envelopes.forget(neighbour, link.outbox.values())
-        core.replicas.neighbour_removed(neighbour)
+        for watcher in self.watchers:
+            watcher.link_ended(neighbour, link.outbox.values())
         step.store(Row("neighbour", (neighbour,)))
         step.store(*(Row("outbox", (neighbour, number)) for number in link.outbox))
         step.store(*(Row("told", (neighbour, about, *key)) for about, keys in link.filters.items() for key in keys))
@@ -114,7 +115,7 @@ class LinkTable(dict[str, Link]):
     def lives_of(self, neighbour: str) -> Lineage:
         """Return the lives in which messages to a neighbour are numbered, including the present life from now on."""
         link = self[neighbour]
-        link.lives = extend(link.lives, self._core.life, link.last + 1)
+        link.lives = extend(link.lives, self._journal.life, link.last + 1)
         self.store(neighbour)
         return link.lives
 
@@ -124,7 +125,7 @@ class LinkTable(dict[str, Link]):
         A node may have gone back in time, with a lost end of the log or an earlier copy of the
         folder: then both ends find the last number with the same meaning for both.
         """
-        link, here = self.known(neighbour), self._core.broker.name
+        link, here = self.known(neighbour), self._broker.name
         valid = min(still_valid(theirs.received, theirs.received_lives, link.lives), link.last)
         if valid < theirs.received:
             count = theirs.received - valid
@@ -144,17 +145,18 @@ class LinkTable(dict[str, Link]):
             logger.error("%s goes on with message %d of %s, not with %d", here, after, neighbour, before)
         if received != link.received or theirs_valid < known:
             link.received = link.written = received
-            link.last_change, link.renumbered_at = min(link.last_change, received), self._core.position
+            link.last_change, link.renumbered_at = min(link.last_change, received), self._journal.position
             link.already = {number: place for number, place in link.already.items() if number <= theirs_valid}
         link.remote_lives, link.id, link.version = theirs.lives[-MOST:], id, version
         self.store(neighbour)
-        self._core.channels.homes.tell_all(neighbour)
+        for watcher in self.watchers:
+            watcher.link_resumed(neighbour)
         return sent
 
     def link_up(self, neighbour: str, now: float) -> None:
         """Note the beginning of a connection to a neighbour."""
         self._unnumbered[neighbour] = []
-        self.send_all(self._core.broker.link_up(neighbour, now))
+        self.send_all(self._broker.link_up(neighbour, now))
 
     def is_up(self, neighbour: str) -> bool:
         """Tell whether there is a connection to a neighbour."""
@@ -163,13 +165,13 @@ class LinkTable(dict[str, Link]):
     def link_down(self, neighbour: str, now: float) -> None:
         """Note the end of a connection to a neighbour."""
         self._unnumbered.pop(neighbour, None)
-        self.send_all(self._core.broker.link_down(neighbour, now))
+        self.send_all(self._broker.link_down(neighbour, now))
 
     # Messages to neighbours
 
     def announce_filters(self, neighbour: str) -> None:
         """Send a neighbour all filters anew; after a restart the merging may differ from before."""
-        routes = self._core.broker.routes
+        routes = self._broker.routes
         for about in routes.subjects():
             self.send(neighbour, FilterUpdate(routes.exports(neighbour, about), about=about, all=True))
 
@@ -184,19 +186,19 @@ class LinkTable(dict[str, Link]):
     def send(self, neighbour: str, message: Message) -> None:
         """Send a message to a neighbour, behind all earlier messages."""
         data = wire.encode(message)
-        self._core.buffer.store(Row("outbox", (neighbour, self.enqueue(neighbour, data)), data))
+        self._buffer.store(Row("outbox", (neighbour, self.enqueue(neighbour, data)), data))
         self.store(neighbour)
 
     def enqueue(self, neighbour: str, what: bytes | int) -> int:
         """Put a message, or the position of an event, into the outbox; return the number. No row is written."""
         link = self[neighbour]
         if not link.outbox:
-            link.low = self._core.position
-        if not link.lives or link.lives[-1][0] != self._core.life:
+            link.low = self._journal.position
+        if not link.lives or link.lives[-1][0] != self._journal.life:
             self.lives_of(neighbour)
         link.last += 1
         link.outbox[link.last] = what
-        self._core.buffer.wake(neighbour)
+        self._buffer.wake(neighbour)
         return link.last
 
     def outgoing(self, neighbour: str, after: int, limit: int) -> list[tuple[int, bytes | int]]:
@@ -222,7 +224,7 @@ class LinkTable(dict[str, Link]):
             if isinstance(what, int):
                 link.low = what + 1
             else:
-                self._core.buffer.store(Row("outbox", (neighbour, done)))
+                self._buffer.store(Row("outbox", (neighbour, done)))
         if number > link.acknowledged:
             link.acknowledged = number
             self.store(neighbour)
@@ -233,7 +235,7 @@ class LinkTable(dict[str, Link]):
         # A filter update must not get lost while the link is up: the neighbour would not know what to send.
         if waiting is not None and (len(waiting) < MOST_UNNUMBERED or isinstance(message.content, FilterUpdate)):
             waiting.append(wire.for_version(wire.encode(message), self[neighbour].version))
-            self._core.buffer.wake(neighbour)
+            self._buffer.wake(neighbour)
 
     def take_unnumbered(self, neighbour: str) -> list[bytes]:
         """Remove and return the unnumbered messages for a neighbour."""
@@ -242,114 +244,21 @@ class LinkTable(dict[str, Link]):
         taken, self._unnumbered[neighbour] = self._unnumbered[neighbour], []
         return taken
 
-    # Messages from neighbours
+    # Filters of neighbours
 
-    def receive(self, neighbour: str, first: int, messages: Sequence[bytes], now: float) -> int:
-        """Accept messages of a neighbour, each once; return how many new events there were.
-
-        Consecutive events are matched as a batch.
-        """
-        core, link = self._core, self.known(neighbour)
-        count = 0
-        events: list[tuple[m.Forward, Origin]] = []
-        for number, data in enumerate(messages, first):
-            if number <= link.received:
-                continue
-            if number != link.received + 1:
-                raise ValueError(f"{neighbour} has left out its message {link.received + 1}")
-            message = self._decode(neighbour, number, data)
-            event = core.channels.opened(message) if isinstance(message, m.Envelope) else message
-            if number in link.already:
-                del link.already[number]
-            elif isinstance(event, m.Forward):
-                events.append((event, Origin(number, link.last_change, numbered=event is not message)))
-                count += 1
-            else:
-                core.route(events, neighbour, now)
-                events = []
-                self._apply(neighbour, number, message, now)
-                link.last_change = number
-                core.changes += 1
-            link.received = number
-            core.buffer.wake(neighbour)
-        core.route(events, neighbour, now)
-        if link.received != link.written:
-            self.store(neighbour)
-        return count
-
-    def _decode(self, neighbour: str, number: int, data: bytes) -> Message:
-        """Decode a message. Unreadable bytes are set aside: a refused message would come again for ever."""
-        try:
-            message, unreadable = wire.decode_leniently(data)
-            if not isinstance(message, (*FROM_NEIGHBOURS, m.Envelope)):  # a client may have the neighbour's name
-                raise ValueError(f"{type(message).__name__} is nothing that nodes say to each other")
-            if isinstance(message, m.Forward) and not 0 <= message.sequence < NUMBER_LIMIT:
-                raise ValueError(f"{message.sequence} is no number of an event")
-        except ValueError as error:
-            logger.error("message %d of %s cannot be read, and is set aside: %s", number, neighbour, error)
-            self._core.buffer.store(Row("unreadable", (neighbour, number), data))
-            return FilterUpdate()
-        for text in unreadable:
-            logger.error("%s asks for what cannot be read here, so it gets everything: %.300s", neighbour, text)
-        return message
-
-    def _apply(self, neighbour: str, number: int, message: Message, now: float) -> None:
-        if isinstance(message, m.Envelope):
-            self._open(message, neighbour, number, now)
-            return
-        applied = self._apply_change(neighbour, number, message, now)
-        if isinstance(applied, FilterUpdate):
-            self._store_filters(applied, neighbour)
-
-    def _apply_change(self, neighbour: str, number: int, message: Message, now: float) -> Message:
-        """Give a message to the broker, and return the accepted message.
-
-        A refused message is set aside. Instead of a refused filter update, the neighbour gets all events
-        and misses none.
-        """
-        instead = [FilterUpdate((EVERYTHING,), about=message.about)] if isinstance(message, FilterUpdate) else []
-        for one in (message, *instead):
-            try:
-                self.send_all(self._core.broker.receive(one, neighbour, now))
-                return one
-            except Exception as error:  # noqa: BLE001 - whatever it is, it would be the same the next time
-                logger.error("message %d of %s cannot be taken, and is set aside: %s", number, neighbour, error)
-                self._core.buffer.store(Row("unreadable", (neighbour, number), wire.encode(message)))
-        return FilterUpdate()
-
-    def _open(self, envelope: m.Envelope, via: str, number: int, now: float) -> None:
-        core = self._core
-        try:
-            if envelope.to == core.broker.name and is_channel_message(envelope.content):
-                core.channels.receive(envelope, now)
-            elif not core.channels.pass_on(envelope, via, Origin(number, self[via].last_change)):
-                core.handovers.receive(envelope, now, via)
-        except Exception:  # the link must not come to a halt: it would bring the same again and again
-            logger.exception("an envelope from %s could not be opened", envelope.origin)
-
-    def _store_filters(self, update: FilterUpdate, neighbour: str) -> None:
+    def store_filters(self, update: FilterUpdate, neighbour: str) -> None:
         """Store the filters of a neighbour as texts, in the neighbour's own form, each with its name if it has one.
 
         A filter covered by a larger filter leaves the table, but stays in the rows. After a restart the neighbour gets
         some events too many, until the neighbour announces all filters again, and never too few.
         """
-        step, known = self._core.buffer, self[neighbour].filters.setdefault(update.about, {})
+        step, known = self._buffer, self[neighbour].filters.setdefault(update.about, {})
         for key in list(known) if update.all else map(filter_key, update.removed):
             if known.pop(key, key) is None:
                 step.store(Row("told", (neighbour, update.about, *key)))
         for key in map(filter_key, update.added):
             known[key] = None
             step.store(Row("told", (neighbour, update.about, *key), 1))
-        if self[neighbour].incomplete and update.all and update.about == self._core.broker.routes.subjects()[-1]:
+        if self[neighbour].incomplete and update.all and update.about == self._broker.routes.subjects()[-1]:
             self[neighbour].incomplete = False
             step.store(Row(INCOMPLETE, (neighbour,)))
-
-    def receive_unnumbered(self, neighbour: str, data: bytes, now: float) -> None:
-        """Accept a message without a number; an unusable message is only logged."""
-        try:
-            message, _ = wire.decode_leniently(data)
-            if not isinstance(message, m.ControlMessage):
-                raise ValueError(f"{type(message).__name__} must have a number")
-            self.send_all(self._core.broker.receive(message, neighbour, now))
-        except Exception as error:  # noqa: BLE001 - it may get lost; but the link must not go with it
-            logger.error("%s sends an unnumbered message that cannot be used: %s", neighbour, error)

@@ -6,13 +6,11 @@ delivery of that frame or a later one; until then each new connection is told ag
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
 from fieldfare.core.state import Session
 from fieldfare.protocol.journal import Row, StoredRows
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
 
 WARNED = "warned"
 """Kind of the rows with the confirmed counts."""
@@ -47,11 +45,11 @@ def row(name: str, session: Session) -> Row:
     return Row(WARNED, (name,), session.warned or None)
 
 
-def restore(core: Core, stored: StoredRows) -> None:
+def restore(sessions: Mapping[str, Session], stored: StoredRows) -> None:
     """Take the confirmed counts from stored rows."""
     for (name,), count in stored.get(WARNED, {}).items():
-        if name in core.sessions:
-            core.sessions[str(name)].warned = count
+        if name in sessions:
+            sessions[str(name)].warned = count
 
 
 def reason(count: int, node: str) -> str:

@@ -19,7 +19,7 @@ class DetachMember(Struct, frozen=True):
 
     def __call__(self, core: Core, now: float) -> None:
         """Let the deliveries without an acknowledgement go to the other members."""
-        core.members.detach(self.session, self.member, now)
+        core.presence.detach_member(self.session, self.member, now)
 
 
 class AcknowledgeByMember(Struct, frozen=True):
@@ -74,8 +74,4 @@ class RemoveDevice(Struct, frozen=True):
     def __call__(self, core: Core, now: float) -> bool:
         """End the session with its last device; tell whether it is over. Refuse if another session has the name."""
         core.sessions.check_identity(self.session, self.identity)
-        core.devices.remove(self.session, self.device)
-        is_over = not core.devices.of(self.session)
-        if is_over:
-            core.sessions.leave(self.session, now)
-        return is_over
+        return core.presence.remove_device(self.session, self.device, now)

@@ -12,16 +12,17 @@ All members of a session are at one node: as long as members are attached, no ot
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from fieldfare.core.base import Base
+from fieldfare.core.deliveries import Deliveries
 from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.number_ranges import NumberRanges
+from fieldfare.core.sessions import SessionTable
 from fieldfare.core.sharing import Sharing
 from fieldfare.core.state import INTERNAL, Pending, RequestRefused, Session, oldest_pending
+from fieldfare.core.watchers import DeliveryWatcher, SessionWatcher
 from fieldfare.protocol.journal import Row, StoredRows
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
 
 ACKNOWLEDGED: Final = "acknowledged"
 """Kind of the rows with the numbers that were acknowledged out of order."""
@@ -37,12 +38,15 @@ class MemberDelivery(NamedTuple):
     """Whether a client may have had the delivery before."""
 
 
-class Members:
+class Members(SessionWatcher, DeliveryWatcher):
     """The members of all shared sessions of a node."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, base: Base, sessions: SessionTable, deliveries: Deliveries) -> None:
         """Serve the sessions of a broker."""
-        self._core = core
+        self._name = base.name
+        self._buffer = base.buffer
+        self._sessions = sessions
+        self._deliveries = deliveries
         self._shared: dict[str, Sharing] = {}
         self._done: dict[str, NumberRanges] = {}
         """By session: the acknowledged numbers beyond a gap."""
@@ -54,13 +58,6 @@ class Members:
         """Return the members of a session; None for a session without members."""
         return self._shared.get(name)
 
-    def check_unshared(self, name: str) -> None:
-        """Refuse a client without the wish to share a session with the present members or devices."""
-        if self._core.devices.of(name):
-            raise RequestRefused(f"{self._core.devices.description(name)}: attach as a device, too")
-        if name in self._shared:
-            raise RequestRefused(f"{self.description(name)}: attach as a member, too")
-
     def check_alone(self, name: str) -> None:
         """Refuse the end of a session with several members."""
         if name in self._shared and len(self._shared[name].members) > 1:
@@ -69,14 +66,12 @@ class Members:
     def description(self, name: str) -> str:
         """Return a sentence about the members of a session, for people."""
         count = len(self._shared[name].members)
-        return f"the session {name} is shared by {count} member{'s' * (count > 1)} at {self._core.broker.name}"
+        return f"the session {name} is shared by {count} member{'s' * (count > 1)} at {self._name}"
 
     def check(self, name: str, key: str) -> None:
         """Refuse a member with another key than the present members."""
         if name.startswith(INTERNAL):
             raise RequestRefused(f"the session {name} cannot be shared")
-        if self._core.devices.of(name):
-            raise RequestRefused(f"{self._core.devices.description(name)}, and a worker cannot join them")
         sharing = self._shared.get(name)
         if sharing is not None and sharing.key != key:
             raise RequestRefused(f"{self.description(name)} with the key {sharing.key!r}, not {key!r}")
@@ -89,29 +84,31 @@ class Members:
     def restart(self, name: str) -> None:
         """Send everything without an acknowledgement again, unless members hold or await a part."""
         sharing = self._shared.get(name)
-        if (sharing is None or not sharing.begun) and not self._core.devices.of(name):
-            self._core.deliveries.restart(self._core.sessions[name])
+        if sharing is None or not sharing.begun:
+            self._deliveries.restart(self._sessions[name])
 
-    def detach(self, name: str, member: str, now: float) -> None:
-        """Let the deliveries of a member wait for the others; without members the session is not shared."""
-        self._core.devices.detach(name, member, now)
+    def detach(self, name: str, member: str) -> bool:
+        """Let the deliveries of a member wait for the others; tell whether the member was the last.
+
+        Without members the session is not shared.
+        """
         sharing = self._shared.get(name)
         if sharing is None or member not in sharing.members:
-            return
+            return False
         sharing.detach(member)
-        self._core.buffer.wake(name)
-        if not sharing.members:
-            del self._shared[name]
-            session = self._core.sessions[name]
-            self._core.deliveries.restart(session)
-            self._core.sessions.detach(name, now)
+        self._buffer.wake(name)
+        if sharing.members:
+            return False
+        del self._shared[name]
+        self._deliveries.restart(self._sessions[name])
+        return True
 
-    def ended(self, name: str) -> None:
+    def session_ended(self, name: str) -> None:
         """Forget and disconnect the members of an ended session."""
         if self._shared.pop(name, None) is not None:
-            self._core.buffer.closing.setdefault(name, "")
+            self._buffer.closing.setdefault(name, "")
         if self._done.pop(name, None) is not None:
-            self._core.buffer.store(Row(ACKNOWLEDGED, (name,)))
+            self._buffer.store(Row(ACKNOWLEDGED, (name,)))
 
     # Deliveries
 
@@ -123,17 +120,17 @@ class Members:
 
     def without_key(self, name: str, now: float) -> list[tuple[int, Pending]]:
         """Let the next deliveries wait for members, and return the deliveries without a known key."""
-        sharing, session = self._shared.get(name), self._core.sessions.get(name)
+        sharing, session = self._shared.get(name), self._sessions.get(name)
         if sharing is None or session is None:
             return []
         room = sharing.room()
         if room:
-            sharing.add(number for number, _ in self._core.deliveries.next(name, room, now))
+            sharing.add(number for number, _ in self._deliveries.next(name, room, now))
         return [(number, session.pending[number]) for number in sharing.without_key() if number in session.pending]
 
     def give(self, name: str, now: float, keys: Mapping[int, Hashable] | None = None) -> set[str]:
         """Give waiting deliveries to members with credit; return the members with something to take."""
-        sharing, session = self._shared.get(name), self._core.sessions.get(name)
+        sharing, session = self._shared.get(name), self._sessions.get(name)
         if sharing is None or session is None:
             return set()
         sharing.note_keys(keys or {})
@@ -142,7 +139,7 @@ class Members:
 
     def take(self, name: str, member: str, limit: int) -> list[MemberDelivery]:
         """Return the next deliveries to send to a member."""
-        sharing, session = self._shared.get(name), self._core.sessions.get(name)
+        sharing, session = self._shared.get(name), self._sessions.get(name)
         if sharing is None or session is None or member not in sharing.members:
             return []
         before = max(session.sent_before, session.doubt)
@@ -153,9 +150,9 @@ class Members:
 
     def acknowledge(self, name: str, member: str, numbers: Collection[int]) -> None:
         """Forget deliveries of a member. A delivery at another member by now stays there."""
-        core, sharing = self._core, self._shared.get(name)
-        core.handovers.states.check(name, HandoverInput.USE)
-        session = core.sessions.known(name)
+        sharing = self._shared.get(name)
+        self._sessions.states.check(name, HandoverInput.USE)
+        session = self._sessions.known(name)
         if max(numbers, default=0) > session.sent:
             raise RequestRefused(f"delivery {max(numbers)} was not sent: the last was {session.sent}")
         for number in numbers:
@@ -175,11 +172,11 @@ class Members:
         """Let members look for deliveries after a key may have become free."""
         sharing = self._shared.get(name)
         if sharing is not None and sharing.waiting:
-            self._core.buffer.wake(name)
+            self._buffer.wake(name)
 
     def lose(self, name: str, member: str, numbers: Iterable[int]) -> None:
         """Forget unsent deliveries: the log no longer has the events, or the owner no right."""
-        session, sharing = self._core.sessions.get(name), self._shared.get(name)
+        session, sharing = self._sessions.get(name), self._shared.get(name)
         if session is None or sharing is None:
             return
         for number in numbers:
@@ -189,7 +186,7 @@ class Members:
         self._wake(name)
 
     def _finish(self, name: str, session: Session, number: int) -> None:
-        self._core.deliveries.drop(name, session, number)
+        self._deliveries.drop(name, session, number)
         if number > session.acknowledged:
             self._done.setdefault(name, NumberRanges()).add(number)
             self._changed.add(name)
@@ -199,13 +196,13 @@ class Members:
         first = oldest_pending(session) if session.pending else session.count + 1
         number = min(session.sent, first - 1)
         if number > session.acknowledged:
-            self._core.deliveries.acknowledge(name, number)
+            self._deliveries.acknowledge(name, number)
 
     def expire(self) -> None:
         """Acknowledge up to the first pending delivery, after others before have passed their time to live."""
         for name in list(self._done):
-            if self._core.handovers.status(name) == "here":
-                self._advance(name, self._core.sessions[name])
+            if self._sessions.states.status(name) == "here":
+                self._advance(name, self._sessions[name])
 
     # Rows and recovery
 
@@ -221,7 +218,7 @@ class Members:
         changed, self._changed = self._changed, set()
         for name in sorted(changed & self._done.keys()):
             done = self._done[name]
-            self._core.buffer.store(Row(ACKNOWLEDGED, (name,), [list(one) for one in done] or None))
+            self._buffer.store(Row(ACKNOWLEDGED, (name,), [list(one) for one in done] or None))
             if not done:
                 del self._done[name]
 
@@ -229,7 +226,7 @@ class Members:
         """Recover from stored rows; the log may have lost its end, and the numbers must not be given again."""
         for (name,), ranges in stored.get(ACKNOWLEDGED, {}).items():
             done = self._done[str(name)] = NumberRanges((first, last) for first, last in ranges)
-            session = self._core.sessions[str(name)]
+            session = self._sessions[str(name)]
             session.count = max(session.count, done.last)
 
     def is_done(self, name: str, number: int) -> bool:

@@ -39,13 +39,13 @@ class OpenPublication:
         self._frame = frame
         self._events = events
         self._numbers = [frame.number]
-        plain = not alone and frame.ttl is None and not frame.replaces
+        plain = not alone and not frame.has_options
         self._next = frame.number + len(events) if plain else 0
         """Number of the next frame; 0: none may follow."""
 
     def take(self, frame: f.Publish, events: list[Event]) -> bool:
         """Add the events of the next frame; False if they belong to another publication."""
-        if frame.number != self._next or frame.ttl is not None or frame.replaces or len(self._events) >= MOST:
+        if frame.number != self._next or frame.has_options or len(self._events) >= MOST:
             return False
         self._events += events
         self._numbers.append(frame.number)

@@ -77,14 +77,14 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
         core.sessions[str(name)] = session_of_row(row, core.now, doubtful=core.doubtful)
     _restore_links(core, stored)
     _restore_filters(core, stored)
-    core.stand_ins.restore(stored)
-    core.dynamic.restore(stored)
-    losses.restore(core, stored)
+    core.stand_ins.restore(stored, core.now)
+    core.dynamic.restore(stored, core.now)
+    losses.restore(core.sessions, stored)
     core.members.restore(stored)
-    core.devices.restore(stored)
+    core.devices.places.restore(stored, core.now)
     core.envelopes.restore(stored)
     core.replicas.restore(stored)
-    core.handovers.restore(stored)
+    core.handovers.restore(stored, core.now)
     core.channels.restore(stored)
     for (name, number), row in sorted(stored.get("replayed", {}).items()):
         session = core.sessions[str(name)]
@@ -94,7 +94,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
             core.deliveries.replace_earlier(str(name), session, int(number))
     for (neighbour, number), data in stored.get("outbox", {}).items():
         core.links[str(neighbour)].outbox[int(number)] = data
-    core.position = high_water(stored)
+    core.journal.position = high_water(stored)
     for entry in entries:
         _restore_entry(core, entry)
     core.replicas.finish_restore()
@@ -107,11 +107,11 @@ def _finish(core: Core) -> None:
         session.rows = sum(pending.in_row for pending in session.pending.values())
         session.oldest = next(iter(session.pending), session.count + 1)
         session.released = session.sent_before = session.count  # an earlier process may have sent all of it
-    core.devices.finish_restore()
+    core.devices.places.finish_restore()
     nothing = wire.NOTHING  # stands for numbers that were given but not written: nobody has heard them
     for link in core.links.values():
         link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.acknowledged + 1, link.last + 1)}
-        link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.position)
+        link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.journal.position)
         link.released = link.last
     core.channels.finish_restore()
 
@@ -162,7 +162,8 @@ def _restore_filters(core: Core, stored: StoredRows) -> None:
         for about in sorted(link.filters):  # advertisements first: subscriptions may depend on them
             # An unreadable filter of a neighbour may be any filter: the neighbour gets all events, and misses none.
             filters = dict.fromkeys(_of_neighbour(key, neighbour) for key in link.filters[about])
-            core.broker.receive(FilterUpdate(tuple(filters), about=about), neighbour, core.now)
+            update = core.borders.cut(neighbour, FilterUpdate(tuple(filters), about=about))
+            core.broker.receive(update, neighbour, core.now)
     for about, make in (("advertisements", m.Advertise), ("subscriptions", m.Subscribe)):
         for (name, id), text in stored.get(about, {}).items():
             filter = _parsed(text, f"of the session {name} ({id}), which is without it")
@@ -188,11 +189,11 @@ def _parsed(text: str, whose: str) -> Filter | None:
 def _restore_entry(core: Core, entry: JournalEntry) -> None:
     """Apply an entry, unless the rows contain the effect already."""
     details = details_of(entry)
-    core.position = max(core.position, entry.position)
+    core.journal.position = max(core.journal.position, entry.position)
     core.handovers.restore_entry(entry, details)
     core.replicas.restore_entry(entry, details)
     core.channels.restore_entry(entry, details)
-    if entry.time >= core.now + core.ahead - 2 * core.broker.remember and not is_handed_over(entry):
+    if entry.time >= core.now + core.journal.ahead - 2 * core.broker.remember and not is_handed_over(entry):
         core.broker.note_seen(entry.publisher, details.by, entry.sequence, core.now)
     _restore_origin(core, entry, details)
     if not is_handed_over(entry):
@@ -238,7 +239,7 @@ def _trim(core: Core, name: str, session: Session) -> None:
     """Drop the oldest deliveries beyond the limit again, as before the restart, and count the drops."""
     numbers = sorted(session.pending)
     for number in numbers[: -core.limit]:
-        core.devices.miss(name, number)
+        core.devices.places.miss(name, number)
     last = {number: session.pending[number] for number in numbers[-core.limit :]}
     session.dropped += len(session.pending) - len(last)
     session.pending = last

@@ -8,13 +8,13 @@ away says so. A source whose target is not ready keeps the session, and the clie
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fieldfare.core.departures import Departures
+from fieldfare.core.envelopes import Envelopes
+from fieldfare.core.handover_states import HandoverStates
 from fieldfare.core.handover_table import IGNORED, HandoverInput
 from fieldfare.protocol import handover as h
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
 
 MOST: Final = 16
 """Maintenances between two reminders, at most: they become rarer, lest they pile up for a node that is off."""
@@ -33,15 +33,17 @@ def is_due(count: int) -> bool:
 class Reminders:
     """How often the maintenance has seen each handover."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, states: HandoverStates, departures: Departures, envelopes: Envelopes) -> None:
         """Begin to count with the next maintenance."""
-        self._core = core
+        self._states = states
+        self._departures = departures
+        self._envelopes = envelopes
         self._seen: dict[tuple[str, str], int] = {}
         """By session and ticket."""
 
     def maintain(self) -> None:
         """Remind the other node of each handover that the maintenance before has seen, too."""
-        states = self._core.handovers.states
+        states = self._states
         for arrival in states.arrivals.values():
             arrival.asked = 0
         moving = [(name, one.ticket) for name, one in states.arrivals.items()]
@@ -53,9 +55,8 @@ class Reminders:
                     self._remind(name)
 
     def _remind(self, name: str) -> None:
-        handovers = self._core.handovers
-        arrival = handovers.arrivals.get(name)
+        arrival = self._states.arrivals.get(name)
         if arrival is None:
-            handovers.departures.cancel(name)
+            self._departures.cancel(name)
         else:
-            self._core.envelopes.send(arrival.source, h.SessionRequest(name, arrival.ticket, arrival.owner))
+            self._envelopes.send(arrival.source, h.SessionRequest(name, arrival.ticket, arrival.owner))

@@ -14,15 +14,20 @@ these are all: what the holder took before the change, and is not among them, is
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from fieldfare.core.base import Base
+from fieldfare.core.domains import is_foreign
 from fieldfare.core.dynamic_filters import read_dynamic
 from fieldfare.core.handover_table import HandoverInput
 from fieldfare.core.replica_state import Replica, ReplicaHolder, ReplicaPart
+from fieldfare.core.session_parts import SessionParts
 from fieldfare.core.state import INTERNAL, Pending, Session, pending_event, pending_numbers
 from fieldfare.core.stored_deliveries import details_for, pending_of, readable
 from fieldfare.core.take_over import become_session
+from fieldfare.core.watchers import DeliveryWatcher, LinkWatcher, SessionWatcher
 from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
@@ -36,9 +41,6 @@ from fieldfare.protocol.journal import (
 )
 from fieldfare.routing.deduplication import EventId
 
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
-
 logger = logging.getLogger("fieldfare.node")
 
 FORMER: Final = "former"
@@ -47,16 +49,19 @@ SINCE: Final = 3
 """First version of nodes that say when a replica is complete."""
 
 
-class Replicas:
+class Replicas(SessionWatcher, DeliveryWatcher, LinkWatcher):
     """The holders of a node's own sessions, and the replicas held for others."""
 
-    def __init__(self, core: Core, count: int) -> None:
+    def __init__(self, base: Base, parts: SessionParts, count: int) -> None:
         """Begin without replicas; each session shall have `count` holders, if there are so many neighbours."""
-        self._core = core
+        self._base = base
+        self._parts = parts
+        self._sessions = parts.sessions
+        self._states = parts.sessions.states
         self._count = count
         self.holders: dict[str, dict[str, ReplicaHolder]] = {}
         """Holders of this node's sessions, by session and neighbour."""
-        self.held: dict[str, Replica] = {}
+        self.held = parts.sessions.states.held
         """Replicas at this node, by session."""
         self._event_ids: dict[str, dict[int, EventId]] = {}
         """Events of the deliveries that are not acknowledged, by session and number."""
@@ -66,27 +71,27 @@ class Replicas:
         self._due: set[tuple[str, str]] = set()
 
     def _send(self, to: str, message: h.AnyHandoverMessage) -> None:
-        self._core.envelopes.send(to, message)
+        self._base.envelopes.send(to, message)
 
     # At the node of a session
 
-    def mark_changed(self, name: str) -> None:
+    def session_changed(self, name: str) -> None:
         """Schedule a description for the holders of a new or changed session, at the end of the step."""
         if self._count:
             self._changed.add(name)
 
-    def neighbour_added(self, neighbour: str) -> None:
+    def link_begun(self, neighbour: str) -> None:
         """Let a new neighbour become a holder of sessions with too few holders."""
-        for name, session in self._core.sessions.items():
+        for name, session in self._sessions.items():
             few = len(self.holders.get(name, {})) < self._count
             if session.durable and few and name not in self.held and neighbour not in self.holders.get(name, {}):
                 self._changed.add(name)
 
-    def neighbour_removed(self, neighbour: str) -> None:
+    def link_ended(self, neighbour: str, outbox: Iterable[bytes | int]) -> None:
         """Forget a former neighbour as a holder."""
         for name, holders in self.holders.items():
             if holders.pop(neighbour, None) is not None:
-                self._core.buffer.store(Row("copy", (name, neighbour)))
+                self._base.buffer.store(Row("copy", (name, neighbour)))
                 self._changed.add(name)
 
     def assign_holders(self) -> None:
@@ -100,9 +105,9 @@ class Replicas:
         """Send the present filters of changed sessions: before any later event, which must meet the same filters."""
         changed, self._changed = self._changed, set()
         for name in sorted(changed):
-            session = self._core.sessions.get(name)
-            here = self._core.handovers.status(name) == "here"
-            if name in self._core.handovers.departures:  # the session may stay after all
+            session = self._sessions.get(name)
+            here = self._states.status(name) == "here"
+            if name in self._states.departures:  # the session may stay after all
                 self._changed.add(name)
                 continue
             mine = name not in self.held and not name.startswith(INTERNAL) and here
@@ -111,11 +116,12 @@ class Replicas:
 
     def _describe(self, name: str, session: Session) -> None:
         holders = self.holders.setdefault(name, {})
-        life, changes = self._core.broker.life, self._core.changes
-        fresh = f"{self._core.broker.name}/{life}/{changes}/{self._core.position}"
-        more = [one for one in sorted(self._core.links) if one not in holders][: self._count - len(holders)]
+        life, changes = self._base.broker.life, self._sessions.changes + self._base.links.changes
+        fresh = f"{self._base.name}/{life}/{changes}/{self._base.journal.position}"
+        near = [one for one in sorted(self._base.links) if one not in holders and not is_foreign(one)]
+        more = near[: self._count - len(holders)]
         for number, holder in enumerate([*holders, *more]):  # a holder stays one: clients know its name
-            present = self._core.sessions.describe(name, f"{fresh}+{number}", replica=True)
+            present = self._parts.descriptions.of(name, f"{fresh}+{number}", replica=True)
             known = holders.get(holder)
             stated = present.dynamic, present.parameters, present.advertisements, present.devices
             if known is not None and known.subscriptions == present.subscriptions and known.stated == stated:
@@ -126,23 +132,23 @@ class Replicas:
             if session.sequence or session.count:  # a new replica knows no counts, and may have to take over at once
                 self._report(name, [], holder)
 
-    def end(self, name: str) -> None:
+    def session_ended(self, name: str) -> None:
         """Cancel the replicas of an ended session."""
         self._event_ids.pop(name, None)
         for holder, one in self.holders.pop(name, {}).items():
             self._send(holder, h.CancelHandover(name, one.ticket))
-            self._core.buffer.store(Row("copy", (name, holder)))
+            self._base.buffer.store(Row("copy", (name, holder)))
 
     def renew(self, name: str) -> None:
         """Replace the replicas of a session after a change of identity."""
         if self.holders.get(name):
-            self.end(name)
+            self.session_ended(name)
             self._changed.add(name)
 
     def holder_ready(self, name: str, holder: str) -> None:
         """Schedule the waiting deliveries for a subscribed holder."""
         one = self.holders[name][holder]
-        one.ready, one.upto = True, self._core.sessions[name].count
+        one.ready, one.upto = True, self._sessions[name].count
         self._due.add((name, holder))
         self._store_holder(name, holder)
         self._complete(name, holder)
@@ -158,7 +164,7 @@ class Replicas:
 
     def next_deliveries(self, name: str, holder: str, limit: int) -> tuple[str, list[tuple[int, Pending]]]:
         """Return the ticket of a holder, and the deliveries to send next."""
-        one, session = self.holders[name][holder], self._core.sessions[name]
+        one, session = self.holders[name][holder], self._sessions[name]
         numbers = pending_numbers(session, max(one.sent + 1, session.oldest), one.upto)
         return one.ticket, [(number, session.pending[number]) for number in islice(numbers, limit)]
 
@@ -200,7 +206,7 @@ class Replicas:
 
     def _report(self, name: str, last_events: list[EventId], *some: str, complete: bool = False) -> None:
         """Tell some holders, or all, how far a session is."""
-        session, holders = self._core.sessions.get(name), self.holders.get(name, {})
+        session, holders = self._sessions.get(name), self.holders.get(name, {})
         if session is None:
             return
         counts = session.sequence, session.count, session.acknowledged, session.moves
@@ -221,17 +227,17 @@ class Replicas:
     def forget_holder(self, name: str, holder: str) -> None:
         """Forget a holder that has taken over a session."""
         if self.holders.get(name, {}).pop(holder, None) is not None:
-            self._core.buffer.store(Row("copy", (name, holder)))
+            self._base.buffer.store(Row("copy", (name, holder)))
 
     # At a replica holder
 
     def accept(self, description: h.SessionDescription, node: str, now: float) -> None:
         """Hold a replica, or apply new filters to a held replica; refuse if a session here has the same name."""
-        core, name, replica = self._core, description.session, self.held.get(description.session)
+        base, name, replica = self._base, description.session, self.held.get(description.session)
         if replica is not None and replica.identity != description.identity:
             self.drop(name, now)
             replica = None
-        if replica is None and name in core.handovers.arrivals:
+        if replica is None and name in self._states.arrivals:
             return
         try:
             filters = {id: wire.filter_of(text) for id, text in description.subscriptions.items()}
@@ -241,24 +247,24 @@ class Replicas:
             logger.error("the session %s of %s has no copy here: a filter cannot be read: %s", name, node, error)
             return
         if replica is None:
-            mark = f"{description.ticket}/{core.position}"
+            mark = f"{description.ticket}/{base.journal.position}"
             replica = Replica(description.ticket, node, description.identity, description.owner, mark)
             self.held[name] = replica
-            core.sessions[name] = Session(replica.identity, True, False, now, owner=replica.owner, handover_mark=mark)
+            self._sessions[name] = Session(replica.identity, True, False, now, owner=replica.owner, handover_mark=mark)
         replica.ticket, replica.node, replica.moves = description.ticket, node, max(replica.moves, description.moves)
-        if core.version_of(node) >= SINCE:
-            replica.former = core.sessions[name].count
-            core.buffer.store(Row(FORMER, (name,), replica.former))
+        if base.versions.of(node) >= SINCE:
+            replica.former = self._sessions[name].count
+            base.buffer.store(Row(FORMER, (name,), replica.former))
         self._store_replica(name)
-        core.sessions.store(name)
-        core.devices.set_names(name, description.devices, now)
-        before, promised = core.broker.clients.get(name).subscriptions, core.broker.clients.get(name).advertisements
+        self._sessions.store(name)
+        self._parts.devices.set_names(name, description.devices, now)
+        before, promised = base.broker.clients.get(name).subscriptions, base.broker.clients.get(name).advertisements
         subscribe = [m.Subscribe(id, filter) for id, filter in filters.items() if id not in dynamic]
         ended: list[m.Message] = [m.Unsubscribe(id) for id in before if id not in filters and id not in dynamic]
         ended += [m.Unadvertise(id) for id in promised if id not in description.advertisements]
-        core.dynamic.accept(name, dynamic, filters, values, now)
+        self._parts.dynamic.accept(name, dynamic, filters, values, now)
         for message in (*advertise, *subscribe, *ended):  # neighbours ask for events before the session publishes here
-            core.sessions.apply_change(message, name, now)
+            self._sessions.apply_change(message, name, now)
         self._send(node, h.TargetReady(name, description.ticket))
 
     def receive_deliveries(self, message: h.StoredDeliveries, now: float) -> None:
@@ -266,7 +272,7 @@ class Replicas:
         replica = self.held[message.session]
         for one in readable(message):
             details = details_for(one, message.session, replica.mark)
-            position = self._core.append_entry(now, one.publisher, handed_over(one.sequence), one.event, details)
+            position = self._base.journal.append(now, one.publisher, handed_over(one.sequence), one.event, details)
             replica.carried[one.number] = pending_of(one, position), (one.publisher, one.by, one.sequence)
 
     def update(self, progress: h.ReplicaProgress, now: float) -> None:
@@ -277,17 +283,17 @@ class Replicas:
         for publisher, by, sequence in progress.last_events:
             replica.last_events[publisher, by] = max(sequence, replica.last_events.get((publisher, by), -1))
         self._store_replica(name)
-        self._core.sessions[name].last_seen = now
+        self._sessions[name].last_seen = now
         self._trim(name, replica)
         if progress.complete and replica.former is not None:
             former, replica.former, replica.wanted = replica.former, None, None
-            self._core.buffer.store(Row(FORMER, (name,)))
-            self._core.deliveries.forget(name, self._core.sessions[name], former)
+            self._base.buffer.store(Row(FORMER, (name,)))
+            self._parts.deliveries.forget(name, self._sessions[name], former)
             replica.event_ids = {n: event for n, event in replica.event_ids.items() if n > former}
 
     def _trim(self, name: str, replica: Replica) -> None:
         replica.carried = {number: item for number, item in replica.carried.items() if number > replica.acknowledged}
-        pending = self._core.sessions[name].pending
+        pending = self._sessions[name].pending
         for number in [number for number, event in replica.event_ids.items() if not replica.may_need(event)]:
             del replica.event_ids[number]
             pending.pop(number, None)
@@ -296,18 +302,18 @@ class Replicas:
         """Turn a replica into the session, and tell the session's node, which may live after all."""
         replica = self._release(name)
         self._trim(name, replica)
-        become_session(self._core, name, replica)
+        become_session(self._parts, name, replica, self._base.journal.position)
         self._send(replica.node, h.SessionTakenOver(name, replica.ticket, replica.identity))
 
     def _release(self, name: str) -> Replica:
         """Hold a replica no longer."""
-        self._core.buffer.store(Row("kept", (name,)), Row(FORMER, (name,)))
+        self._base.buffer.store(Row("kept", (name,)), Row(FORMER, (name,)))
         return self.held.pop(name)
 
     def drop(self, name: str, now: float) -> None:
         """Forget a superfluous replica, with the stored events."""
         self._release(name)
-        self._core.sessions.end(name, now)
+        self._sessions.end(name, now)
 
     def expire(self, now: float, life: float, wall: float) -> None:
         """Drop replicas without news for ten times the life of a session; usually the session's node cancels before.
@@ -316,8 +322,8 @@ class Replicas:
         """
         for replica in self.held.values():
             replica.carried = {number: one for number, one in replica.carried.items() if one[0].expires > wall}
-        for name in [name for name in self.held if now - self._core.sessions[name].last_seen > 10 * life]:
-            with self._core.handovers.states.transition(name, HandoverInput.EXPIRE):
+        for name in [name for name in self.held if now - self._sessions[name].last_seen > 10 * life]:
+            with self._states.transition(name, HandoverInput.EXPIRE):
                 self.drop(name, now)
 
     # Events, rows and recovery
@@ -341,15 +347,15 @@ class Replicas:
     def _store_holder(self, name: str, holder: str) -> None:
         one = self.holders[name][holder]
         value = [one.ticket, one.subscriptions, one.ready, one.upto, one.sent]
-        self._core.buffer.store(Row("copy", (name, holder), value))
+        self._base.buffer.store(Row("copy", (name, holder), value))
 
     def _store_replica(self, name: str) -> None:
         one = self.held[name]
         last_events = [[publisher, by, sequence] for (publisher, by), sequence in one.last_events.items()]
-        low = min((pending.position for pending, _ in one.carried.values()), default=self._core.position + 1)
+        low = min((pending.position for pending, _ in one.carried.values()), default=self._base.journal.position + 1)
         about = [one.ticket, one.node, one.identity, one.owner, one.mark]
         value: list[Any] = [low, *about, one.sequence, one.count, one.acknowledged, one.moves, last_events]
-        self._core.buffer.store(Row("kept", (name,), value))
+        self._base.buffer.store(Row("kept", (name,), value))
 
     def checkpoint(self) -> None:
         """Write the rows of all held replicas."""
@@ -375,7 +381,7 @@ class Replicas:
         sequence = handed_over(entry.sequence) if is_handed_over(entry) else entry.sequence
         event = entry.publisher, details.by, sequence
         for name, mark, number, ids in details.to:
-            replica, session = self.held.get(name), self._core.sessions.get(name)
+            replica, session = self.held.get(name), self._sessions.get(name)
             if replica is not None and mark == replica.mark and is_handed_over(entry):
                 pending = pending_event(entry.position, ids, entry.publisher, details)
                 replica.carried[number] = pending, event

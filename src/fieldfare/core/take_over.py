@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from fieldfare.core.replica_state import Replica
+from fieldfare.core.session_parts import SessionParts
 from fieldfare.core.state import Session
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
 
 NUMBER_GAP: Final = 1_000_000
 """Numbers that a take-over skips: the session's node may have used some that the holder does not know."""
@@ -33,11 +31,12 @@ def may_take_over(name: str, replica: Replica, now: float) -> bool:
     return True
 
 
-def become_session(core: Core, name: str, replica: Replica) -> None:
+def become_session(parts: SessionParts, name: str, replica: Replica, position: int) -> None:
     """Put a session in the place of a replica, with numbers behind all possible numbers of the session's node."""
-    interim = core.sessions[name]
+    sessions = parts.sessions
+    interim = sessions[name]
     base = max(replica.count, *replica.carried, 0) + NUMBER_GAP
-    session = core.sessions[name] = Session(
+    session = sessions[name] = Session(
         replica.identity,
         durable=True,
         connected=False,
@@ -49,14 +48,14 @@ def become_session(core: Core, name: str, replica: Replica) -> None:
         dropped=interim.dropped,
         owner=replica.owner,
         oldest=base + 1,
-        handover_mark=f"{replica.ticket}//{core.position}",
+        handover_mark=f"{replica.ticket}//{position}",
         moves=replica.moves + 1,
     )
     known = {event for _, event in replica.carried.values()}
     waiting = [replica.carried[number][0] for number in sorted(replica.carried)]
     waiting += [interim.pending[n] for n in sorted(interim.pending) if replica.event_ids.get(n) not in known]
     for pending in waiting:
-        core.deliveries.deliver_stored(name, pending)
+        parts.deliveries.deliver_stored(name, pending)
     session.doubt = session.count
-    core.sessions.store(name)
-    core.devices.taken_over(name, interim.last_seen)
+    sessions.store(name)
+    parts.devices.taken_over(name, interim.last_seen)

@@ -136,12 +136,28 @@ class Event(Mapping[str, Value]):
 
 def checked_event(fields: dict[str, Value], encoded: bytes) -> Event:
     """Return an event of fields without nesting which a decoder has checked, with the bytes that came."""
-    event = _new(Event)
+    event = unread_event(Event, encoded)
     _set_tree(event, fields)
     _set_fields(event, fields)
+    return event
+
+
+def unread_event(kind: type[Event], encoded: bytes) -> Event:
+    """Return an event without tree and fields, which the given kind of event makes from the bytes when asked."""
+    event = _new(kind)
     _set_valid(event, None)
     _set_encoded(event, encoded)
     return event
+
+
+def frozen_tree(tree: dict[str, object]) -> dict[str, Value]:
+    """Return the content of an event that a decoder has checked, immutable."""
+    return cast("dict[str, Value]", _freeze_object(tree, "", 0, _NO_LIMITS))
+
+
+def flat_fields(tree: dict[str, Value]) -> dict[str, Value]:
+    """Return every dotted path of an event that a decoder has checked, with the value."""
+    return _flatten(tree, _NO_LIMITS)
 
 
 _new = object.__new__

@@ -17,6 +17,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from fieldfare.events import encoded
+from fieldfare.events.encoded import EncodedEvent
 from fieldfare.events.event import Event
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
 from fieldfare.events.tags import as_timestamp, read_interval, read_time, tag, untag_fields
@@ -45,6 +47,8 @@ def encode(event: Event) -> bytes:
     >>> encode(Event({"price": 1.5, "digest": b"AB"}))
     b'{"price":1.5,"digest":{"$bytes":"QUI="}}'
     """
+    if type(event) is EncodedEvent and (quickly := encoded.to_json(event)) is not None:
+        return quickly
     tree = {name: tag(value) for name, value in event.tree.items()}
     refuse_reserved(tree)
     if (time := event.time) is not None:

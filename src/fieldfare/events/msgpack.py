@@ -17,6 +17,7 @@ from typing import Any, Final, TypeGuard
 import msgspec
 from msgspec.msgpack import Ext
 
+from fieldfare.events import encoded, json
 from fieldfare.events.event import Event, checked_event
 from fieldfare.events.json import VALID, refuse_reserved
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
@@ -30,6 +31,8 @@ def decode(data: bytes, *, limits: Limits = DEFAULT_LIMITS) -> Event:
     """Return the event in a MessagePack map; an `EventError` names the field with a mistake."""
     if len(data) > limits.bytes:
         raise EventError("", f"{len(data)} bytes, more than the limit of {limits.bytes}")
+    if limits is DEFAULT_LIMITS and (quickly := encoded.of_msgpack(data)) is not None:
+        return quickly
     try:
         tree = _read(data)
         if _is_plain(tree, data, limits):
@@ -64,6 +67,12 @@ def encode(event: Event) -> bytes:
     if event.valid is not None:
         tree[VALID] = _wrap(event.valid)
     return _write(tree)
+
+
+def from_json(text: bytes) -> Event:
+    """Return the event in a JSON object, with its MessagePack, which must be within the limits, too."""
+    quickly = encoded.of_json(text)
+    return decode(encode(json.decode(text))) if quickly is None else quickly
 
 
 _write: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder().encode

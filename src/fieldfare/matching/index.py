@@ -18,12 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from fieldfare.events.encoded import EncodedEvent
 from fieldfare.events.event import Event, fields_of
 from fieldfare.filters.constraint import Mode
 from fieldfare.filters.diagnosis import BranchReport, diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.ids import GONE, IdTable, arrow_ids
 from fieldfare.matching.match.batch_rows import MANY, batch_of, fields_by_row
+from fieldfare.matching.match.encoded_reader import EncodedReader
 from fieldfare.matching.match.json_reader import JsonReader
 from fieldfare.matching.match.lookup import CHUNK, Pairs, Reader
 from fieldfare.matching.matcher import Id, Matcher, as_filter
@@ -61,6 +63,7 @@ class Index(Matcher[Id], Generic[Id]):
         self._store = store
         self._reader = Reader(store)
         self._json = JsonReader(store), JsonReader(store, cloudevents=True)
+        self._encoded = EncodedReader(store)
         self._ids: IdTable[Id] = IdTable(store.lock, stored)
         self._checks: Counter[int] = Counter()
         self._changes = 0
@@ -150,7 +153,9 @@ class Index(Matcher[Id], Generic[Id]):
 
     def match(self, event: Mapping[str, object], mode: Mode = "overlaps") -> list[Id]:
         """Return the ids of all filters that the event matches, each once."""
-        return self._match(fields_of(event), mode)
+        if type(event) is not EncodedEvent:
+            return self._match(fields_of(event), mode)
+        return self._encoded.settled(event, lambda fields: self._match(fields, mode))
 
     def _match(self, fields: Mapping[str, object], mode: Mode) -> list[Id]:
         changes, few = self._changes, self._store.few
@@ -181,16 +186,7 @@ class Index(Matcher[Id], Generic[Id]):
         Answers and errors are those of `match(json.decode(text))`; see `fieldfare.events`. With `cloudevents`, a text
         with the key `specversion` is a CloudEvent.
         """
-        reader = self._json[cloudevents]
-        decoders = reader.latest or reader.decoders()
-        while True:
-            changes = self._changes
-            fields = reader.fields(text, decoders)
-            owners, plain = self._reader.look(fields)
-            numbers = owners if plain or not owners else self._numbers(owners, fields, mode)
-            used, decoders = decoders, reader.decoders()
-            if used is decoders:  # else filters look at other fields by now, and a filter may have replaced another
-                return self._named(numbers, changes) if numbers else []
+        return self._json[cloudevents].settled(text, lambda fields: self._match(fields, mode))
 
     def match_json_lines(
         self, lines: bytes | str | Iterable[bytes | str], mode: Mode = "overlaps", *, cloudevents: bool = False
@@ -260,7 +256,7 @@ class Index(Matcher[Id], Generic[Id]):
             return super().match_many(events, mode)
         while True:
             version = self._store.looked_at.version()
-            batch, odd = batch_of(events, self._store.looked_at.paths())
+            batch, odd = batch_of(events, self._store.looked_at.paths(), self._encoded.reader())
             found = self._by_row(batch, mode) if len(odd) < len(events) else [[] for _ in events]
             for row in odd:
                 found[row] = self.match(events[row], mode)

@@ -90,7 +90,7 @@ class Relocation(SideTable):
             case ReleaseEntry():
                 return self._release(message, sender)
             case VisitComplete():
-                return self._settled(message)
+                return self._completed(message)
             case ClientGone():
                 return self._gone(message, sender)
         sends = self.base.submit(message, sender, now)
@@ -207,9 +207,9 @@ class Relocation(SideTable):
         visit.unblock()
         gap = [Send(visit.client, GapNotice(missing, visit.lost))] if missing or visit.lost else []
         visit.lost = 0
-        settled = VisitComplete(visit.client, visit.number)
-        told = [self.base.envelope(border, settled) for border in sorted(waiting - {self.base.name})]
-        return [*gap, *self._resent(visit), *self._settled(settled), *told]
+        complete = VisitComplete(visit.client, visit.number)
+        told = [self.base.envelope(border, complete) for border in sorted(waiting - {self.base.name})]
+        return [*gap, *self._resent(visit), *self._completed(complete), *told]
 
     def _resent(self, visit: RelocationVisit) -> list[Send]:
         """Return the deliveries which a client has not received, as far as its present subscriptions match them."""
@@ -218,7 +218,7 @@ class Relocation(SideTable):
         wanted = self.entries[visit.client].news.subscriptions
         return [Send(visit.client, delivery) for delivery in deliveries_due(visit.session, wanted)]
 
-    def _settled(self, message: VisitComplete) -> list[Send]:
+    def _completed(self, message: VisitComplete) -> list[Send]:
         for visit in list(self.visits.get(message.client, {}).values()):
             if visit.number < message.moves and visit.successor is not None:
                 self._forget(visit)

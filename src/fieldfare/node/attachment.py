@@ -106,7 +106,7 @@ async def attach(
             raise AccessDenied(f"the session {name} belongs to somebody else")
         if not hello.session:
             owner = principal.name
-            return Attached(name, core.sessions.attach(name, fresh, now, durable=False, owner=owner))
+            return Attached(name, core.presence.attach(name, fresh, now, durable=False, owner=owner))
         # Each attempt has a ticket of its own: another connection may cancel this one's request for the session, and an
         # answer to the cancelled request must not count for the next.
         return _claimed(hello, principal, core, node.fresh_name(), now, secure=node.security is not None)
@@ -150,7 +150,7 @@ def _claimed(
         waited = session.count
         ended = tuple(rights.recheck(core, hello.session, principal, now))
     if member:  # members of one session would get into each other's way with the numbers of their events
-        core.sessions.attach(member, fresh, now, durable=False, owner=principal.name)
+        core.presence.attach(member, fresh, now, durable=False, owner=principal.name)
     return Attached(hello.session, session, void, waited, ended, member, hello.device)
 
 

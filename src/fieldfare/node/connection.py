@@ -173,9 +173,9 @@ class ClientConnection:
     def _detach(self, core: Core, now: float) -> None:
         if self._member:
             DetachMember(self._name, self._member)(core, now)
-            core.sessions.detach(self._member, now)
+            core.presence.detach(self._member, now)
         elif self._name not in self._node.closers and self._sender.is_current():  # else another connection has come
-            core.sessions.detach(self._name, now)
+            core.presence.detach(self._name, now)
 
     async def _hang_up(self, reason: str, *, again: bool = False, to: str = "") -> None:
         with contextlib.suppress(ConnectionError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fieldfare.core.devices import Device
+from fieldfare.core.device_places import Device
 from fieldfare.core.losses import Losing
 from fieldfare.node.accepted_socket import AcceptedSocket
 from fieldfare.node.attachment import Attached

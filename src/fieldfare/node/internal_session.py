@@ -83,9 +83,9 @@ class InternalSession:
         known = core.sessions.get(self.name)  # its owner may have changed since the caller looked
         if known is not None and self._node.security is not None and known.owner != self._owner:
             raise AccessDenied(f"the session {self.name} belongs to somebody else")
-        core.members.check_unshared(self.name)
+        core.presence.check_unshared(self.name)
         mine = known.identity if known is not None and self._numbered else ""
-        return core.sessions.attach(
+        return core.presence.attach(
             self.name, self._node.fresh_name(), now, durable=self._durable, owner=self._owner, known=mine
         )
 

@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from fieldfare.core.domains import address_of, seen_from_outside
 from fieldfare.core.inputs import (
     AcknowledgeMessages,
     ConnectLink,
@@ -30,7 +31,7 @@ from fieldfare.core.inputs import (
 )
 from fieldfare.core.state import Link
 from fieldfare.node.counters import LinkCounters
-from fieldfare.node.link_checks import LinkError, check_cycle, check_hello, check_stranger
+from fieldfare.node.link_checks import LinkError, check_cycle, check_hello, check_stranger, name_of, other_domain
 from fieldfare.node.neighbourhood import Neighbourhood
 from fieldfare.node.sockets import Socket
 from fieldfare.protocol import link_frames, wire
@@ -70,15 +71,15 @@ logger = logging.getLogger("fieldfare.node")
 
 
 async def keep_linked(
-    hood: Neighbourhood, url: str, open_socket: Callable[[str], Awaitable[tuple[Socket, int]]]
+    hood: Neighbourhood, url: str, open_socket: Callable[[str], Awaitable[tuple[Socket, int]]], domain: str = ""
 ) -> None:
-    """Dial a node again and again, for ever; pauses grow with each failure and vary at random."""
+    """Dial a node again and again, for ever, perhaps of another domain; pauses grow with each failure, and vary."""
     delays, before = BACKOFF.delays(), ""
     while True:
         began = hood.node.steady()
         try:
             socket, version = await open_socket(url)
-            await LinkConnection(hood, socket, version, dialled=True).serve()
+            await LinkConnection(hood, socket, version, dialled=True, domain=domain).serve()
             problem = "the link is down"
         except Exception as error:  # noqa: BLE001 - whatever it is, it may be better next time
             problem = str(error) or type(error).__name__
@@ -103,14 +104,17 @@ class LinkConnection:
         dialled: bool,
         met: Callable[[], None] = lambda: None,
         subject: str | None = None,
+        domain: str = "",
     ) -> None:
         """Take an open socket, with the version of its subprotocol, on which no frame was sent.
 
         `met` is called when the other side is known to be a node.
 
         A neighbour with a token must have the name of the token's `subject`. None: there is no security, or
-        this node has dialled, and trusts the URL in the settings.
+        this node has dialled, and trusts the URL in the settings. The other side must be of the `domain`, if one is
+        given.
         """
+        self._domain = domain
         self._hood = hood
         self._subject = subject
         self._node = hood.node
@@ -170,15 +174,16 @@ class LinkConnection:
     async def _meet(self) -> None:
         node, hood = self._node, self._hood
         role = node.config.role if self.dialled else "peer"
-        reaches = {name: hood.behind.get(name, {name: ""}) for name in node.core.links}  # whether they are up or not
-        strategy, life = node.config.strategy, node.core.life
-        await self._send(
-            LinkHello(node.name, hood.url, strategy, self.version, role, reaches, node.id, life, answers=True)
-        )
+        waits = bool(hood.domain) and not self.dialled  # whoever dials may be of another domain: what we say depends
+        if not waits:
+            await self._send(self._hello(role))
         hello = await self._receive(LinkHello)
-        check_hello(hello, hood, self.version, self._subject)
-        other = self.neighbour = hello.node
-        self.url, self.life, self._answers = hello.url, hello.life, hello.answers
+        domain = self._domain = other_domain(hello, hood, self._domain, dialled=self.dialled)
+        if waits:
+            await self._send(self._hello(role))
+        check_hello(hello, hood, self.version, self._subject, domain)
+        other = self.neighbour = name_of(hello, domain)
+        self.url, self.life, self._answers = hello.url, hello.life, hello.answers and not domain
         wanted = Role(role) if self.dialled else Role(hello.role).opposite
         self._take_place(other)
         known = node.core.links.get(other)
@@ -188,13 +193,13 @@ class LinkConnection:
         self._met()  # before the neighbour hears our frame: its next frame, with all its filters, may be large
         await self._send(mine)
         theirs = await self._receive(LinkResume)
-        check_cycle(hello, hood)  # once more, and without a pause before it counts: another link may be new
-        hood.behind[other] = hello.others(node.name)
-        names = list(hood.behind[other])
+        check_cycle(hello, hood, domain)  # once more, and without a pause before it counts: another link may be new
+        behind = hello.others(node.name) | ({address_of(domain): ""} if domain else {})
+        names = list(hood.note(other, behind, hello.url))
         if known is not None and (theirs.local_name, theirs.remote_name) == (mine.remote_name, mine.local_name):
             self._sent = await node.submit(ResumeLink(other, theirs, hello.id, self.version))
         else:
-            check_stranger(hello, node)
+            check_stranger(hello, node, other)
             named = mine.local_name, theirs.local_name
             await node.submit(ConnectLink(other, wanted, *named, theirs.lives, hello.id, self.version))
         await node.submit(SetReachable(other, names))
@@ -203,6 +208,15 @@ class LinkConnection:
         node.counters.links[other] = self.counters = node.counters.links.get(other, self.counters)
         node.link_wakers[other] = self._wake.set
         self._wake.set()
+
+    def _hello(self, role: str) -> LinkHello:
+        node, hood = self._node, self._hood
+        if self._domain:
+            reaches, url = {"": hood.domains(without=self._domain)}, ""
+        else:  # all neighbours, whether they are up or not
+            reaches, url = {name: hood.behind.get(name, {name: ""}) for name in node.core.links}, hood.url
+        named = node.name, url, node.config.strategy, self.version, role, reaches
+        return LinkHello(*named, node.id, node.core.life, answers=not self._domain, domain=hood.domain)
 
     async def _resume_frame(self, known: Link | None) -> LinkResume:
         node, other = self._node, self.neighbour
@@ -232,7 +246,8 @@ class LinkConnection:
                 raise LinkError(
                     f"a node called {other} is linked to {self._node.name} already: give one of them another --name"
                 )
-            if former.dialled != self.dialled and former.dialled == (self._node.name < other):
+            mine = seen_from_outside(self._node.name, self._hood.domain) if self._domain else self._node.name
+            if former.dialled != self.dialled and former.dialled == (mine < other):
                 raise LinkError(f"{other} is linked already")
             former._ended.set()
         self._hood.up[other] = self
@@ -282,7 +297,7 @@ class LinkConnection:
             await self._wake.wait()
             self._wake.clear()
             nodes = self._hood.reachable(without=other)
-            reachable = ReachableNodes(nodes, self._node.core.versions_of(nodes))
+            reachable = ReachableNodes(nodes, self._node.core.versions.newer(nodes))
             if reachable != self._reachable:
                 self._reachable = reachable
                 await self._send(reachable)
@@ -366,12 +381,12 @@ class LinkConnection:
             case Received(number=number):
                 await node.submit(AcknowledgeMessages(other, number))
             case ReachableNodes(nodes=nodes, versions=versions):
-                names = {name: url for name, url in nodes.items() if name != node.name}
-                self._hood.behind[other] = names
+                names = self._hood.note(other, nodes, self.url)
                 await node.submit(SetReachable(other, list(names), versions))
                 self._hood.announce_reachable()
             case OverviewRequest() | OverviewReply():
-                self._hood.overviews.receive(frame)
+                if not self._domain:
+                    self._hood.overviews.receive(frame)
             case LinkEnd(reason=reason, forever=forever):
                 if forever:
                     await node.submit(EndLink(other))

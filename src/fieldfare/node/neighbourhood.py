@@ -6,8 +6,10 @@ of a node with another way between both (see `link_checks`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from fieldfare.core.domains import AT, address_of, domain_of, is_foreign, visible
 from fieldfare.core.inputs import EndLink
 from fieldfare.node.node import Node
 from fieldfare.node.overviews import Overviews
@@ -35,14 +37,39 @@ class Neighbourhood:
         """Return the addresses of all reachable nodes and of this node, without the nodes behind a given neighbour.
 
         The neighbour announces the address of the neighbour; the address of a node further away is announced by
-        the longest-known neighbour. Clients follow sessions to the addresses, with tickets.
+        the longest-known neighbour. Clients follow sessions to the addresses, with tickets. Of other domains, only the
+        addresses of the domains are known.
         """
         links, found = self.node.core.links, {self.node.name: self.url}
         for neighbour, nodes in self.behind.items():
             for name, url in nodes.items() if neighbour != without else ():
                 if name == neighbour or name not in links:
                     found.setdefault(name, url)
-        return {**{name: "" for name in links if name != without}, **found}
+        found = {**{name: "" for name in links if name != without}, **found}
+        return {name: found.get(name, "") for name in sorted(visible(found, without, self.domain))}
+
+    def nodes(self) -> dict[str, str]:
+        """Return the addresses of the node and of all reachable nodes of the domain."""
+        return {name: url for name, url in self.reachable().items() if not is_foreign(name)}
+
+    @property
+    def domain(self) -> str:
+        """The domain of the node."""
+        return self.node.config.federation.domain
+
+    def domains(self, without: str = "") -> dict[str, str]:
+        """Return the addresses of this and all other domains that are reached, but not through a given domain."""
+        behind = (nodes for neighbour, nodes in self.behind.items() if domain_of(neighbour) != without)
+        return {address_of(self.domain): "", **{name: "" for nodes in behind for name in nodes if name.startswith(AT)}}
+
+    def note(self, neighbour: str, nodes: Mapping[str, str], url: str = "") -> dict[str, str]:
+        """Note and return the nodes behind a neighbour; of a neighbour in another domain only domains count."""
+        own = self.node.name, address_of(self.domain)
+        names = {name: to for name, to in nodes.items() if name not in own}
+        if is_foreign(neighbour):
+            names = {neighbour: url, **{name: "" for name in names if name.startswith(AT)}}
+        self.behind[neighbour] = names
+        return names
 
     def _address(self, name: str) -> str:
         """Return the address of a node for clients; empty for an unknown node or a wildcard address."""

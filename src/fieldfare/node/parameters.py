@@ -10,7 +10,8 @@ import asyncio
 from contextlib import suppress
 from typing import Final
 
-from fieldfare.core.dynamic_filters import Fill, SetParameters, SubscribeDynamic, encode_values
+from fieldfare.core.dynamic_filters import Fill, encode_values
+from fieldfare.core.parameter_inputs import SetParameters, SubscribeDynamic
 from fieldfare.core.state import RequestRefused
 from fieldfare.events.event import Event
 from fieldfare.filters.dynamic import MYLOC, DynamicFilter, Values, is_dynamic

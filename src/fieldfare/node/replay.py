@@ -10,19 +10,17 @@ only the last, and no expired event.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import Input
-from fieldfare.core.state import NEVER, Pending, RequestRefused, pending_event
-from fieldfare.events import msgpack
+from fieldfare.core.past_events import FoundEvents, matching
+from fieldfare.core.state import RequestRefused
 from fieldfare.filters.filter import Filter
 from fieldfare.node.node import Node
 from fieldfare.node.storage.storage import EventLog
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.journal import JournalEntry, channel_number_of, details_of, is_handed_over
 from fieldfare.protocol.lineage import Lineage, still_valid
 
 FEW: Final = 500
@@ -69,50 +67,13 @@ async def subscribe(
         found.add(matching(log.read(begin, log.last), filter, number))
         found.add(matching(core.unwritten, filter, number))  # events of the same step, which are not in the log yet
         if change is None:
-            core.sessions.change_filters(m.Subscribe(id, filter), session, now)
+            core.presence.change_filters(m.Subscribe(id, filter), session, now)
         else:
             change(core, now)
-        core.deliveries.replay(session, found.waiting(now + core.ahead))
+        core.deliveries.replay(session, found.waiting(now + core.journal.ahead))
 
     await node.submit(begin_now)
     return begin_of if older else 0
-
-
-class FoundEvents:
-    """Past events for a subscription, in order."""
-
-    def __init__(self, id: str, *, complete: bool = False) -> None:
-        """Begin without events, for the subscription of an id; with `complete`, none is left out."""
-        self._ids = (id,)
-        self._complete = complete
-        self._last: dict[object, Pending] = {}
-
-    def add(self, entries: Iterable[JournalEntry]) -> None:
-        """Add later events; an event replaces an earlier event with the same replacement key."""
-        for entry in entries:
-            if self._complete:
-                self._last[entry.position] = Pending(entry.position, self._ids, NEVER)
-                continue
-            details = details_of(entry)
-            pending = pending_event(entry.position, self._ids, entry.publisher, details)
-            self._last.pop(pending.replaces, None)  # else the new event would stand at the old place of the key
-            self._last[pending.replaces or entry.position] = pending
-
-    def waiting(self, now: float) -> list[Pending]:
-        """Return the unexpired events; an expired event has replaced others all the same."""
-        return [pending for pending in self._last.values() if pending.expires > now]
-
-
-def matching(entries: Iterable[JournalEntry], filter: Filter, number: int = 0) -> Iterator[JournalEntry]:
-    """Yield the entries with a matching event, without events that this node does not route.
-
-    With a `number`, only events with this number in a channel, or a higher one.
-    """
-    for entry in entries:
-        if number and channel_number_of(entry) < number:
-            continue
-        if not is_handed_over(entry) and filter.matches(msgpack.decode(entry.event)):
-            yield entry
 
 
 def channel_number(since: float | str) -> int:

@@ -14,7 +14,6 @@ from fieldfare.core.inputs import Acknowledge, ChangeFilters, ExpectMove, Input,
 from fieldfare.core.member_inputs import AcknowledgeByDevice, AcknowledgeByMember, RemoveDevice
 from fieldfare.core.open_publication import OpenPublication
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
-from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.node import parameters, replay, security
@@ -24,7 +23,8 @@ from fieldfare.node.security import AccessDenied, Principal
 from fieldfare.node.security.filter_admission import admitted, filling, permitted
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
-from fieldfare.protocol.codec import JSON_CODEC, Codec
+from fieldfare.protocol.codec import Codec
+from fieldfare.protocol.event_options import options_of
 from fieldfare.protocol.messages import About
 from fieldfare.protocol.numbers import NUMBER_LIMIT
 
@@ -183,7 +183,8 @@ class Requests:
         self._open = None
         expires = 0.0 if frame.ttl is None else node.clock() + frame.ttl
         name, identity = self._of(frame)
-        what = Publication(name, frame.number, events, identity, expires=expires, replaces=frame.replaces)
+        options = {**options_of(frame, Publication), "expires": expires} if frame.has_options else {}
+        what = Publication(name, frame.number, events, identity, **options)
         node.acknowledgements.flush(self._name)
         node.submit_then(what, partial(self._published, numbers))
 
@@ -202,10 +203,7 @@ class Requests:
         events = []
         for place, raw in enumerate(frame.events):
             try:
-                event = self._codec.event(bytes(raw))
-                if self._codec is JSON_CODEC:  # an event may be larger in MessagePack, the form of the journal
-                    event = msgpack.decode(msgpack.encode(event))
-                events.append(event)
+                events.append(self._codec.event_to_log(bytes(raw)))
             except EventError as error:
                 raise RequestRefused(f"event {place}: {error}") from None
         for event in events if node.security is not None else ():

@@ -8,7 +8,7 @@ import errno
 import logging
 import socket as sockets
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from functools import partial
 from typing import Any, Final
 
@@ -159,9 +159,22 @@ async def _link(service: Context, socket: WebSocket) -> None:
     await accepted.closed()
 
 
-async def _open(url: str, config: Config, node: Node) -> tuple[Socket, int]:
-    """Dial a neighbour, with a token where the settings have one; return the socket and the version to speak."""
-    token = security.joining_token(config, node.clock())
+def _links(hood: Neighbourhood, config: Config) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+    """Yield the neighbours to dial. A node of another domain must not see a token that this domain takes."""
+
+    async def join(url: str) -> tuple[Socket, int]:
+        return await _open(url, config, security.joining_token(config, hood.node.clock()))
+
+    for url in config.join:
+        yield url, keep_linked(hood, url, join)
+    for domain, border in config.federation.borders.items():
+        if border.url:
+            token = border.token.reveal() or None
+            yield border.url, keep_linked(hood, border.url, partial(_open, config=config, token=token), domain)
+
+
+async def _open(url: str, config: Config, token: str | None) -> tuple[Socket, int]:
+    """Dial a neighbour; return the socket and the version to speak."""
     try:
         socket = await websockets.connect(
             url.rstrip("/").removesuffix("/link") + "/link",
@@ -177,7 +190,7 @@ async def _open(url: str, config: Config, node: Node) -> tuple[Socket, int]:
     protocol = chosen([socket.subprotocol or ""], [link_frames.FORM], config.speaks)
     if protocol is None:
         await socket.close()
-        raise LinkError(f"{url} did not take us: it names no version that {node.name} speaks")
+        raise LinkError(f"{url} did not take us: it names no version that {config.name} speaks")
     return _Dialled(socket), protocol.version
 
 
@@ -218,10 +231,7 @@ async def running(config: Config, routes: MakeRoutes = lambda _: []) -> AsyncIte
         raise OSError("the server has ended at once")
     protocol = partial(Plain, config=server.config, server_state=server.server_state, app_state={})
     tasks = [asyncio.create_task(work, name="door") for work in (door.accept(listening, protocol), door.sweep())]
-    tasks += [
-        asyncio.create_task(keep_linked(hood, url, lambda to: _open(to, config, node)), name=f"link to {url}")
-        for url in config.join
-    ]
+    tasks += [asyncio.create_task(work, name=f"link to {url}") for url, work in _links(hood, config)]
     node.reports |= {runner.session: runner.status for runner in bridges.start(service)}
     try:
         yield service
@@ -242,7 +252,8 @@ def _warn(config: Config) -> None:
     if config.security is not None and config.tls is None and not is_this_machine(config.host):
         logger.warning("tokens come to %s without TLS, and everybody on the way can read them: set [tls]", config.host)
     if config.security is not None or not config.join_token.is_empty:
-        for url in filter(is_exposed, config.join):
+        borders = [border.url for border in config.federation.borders.values() if border.url]
+        for url in filter(is_exposed, [*config.join, *borders]):
             logger.warning("over %s everybody on the way can read the token of this node: use wss://", url)
 
 

@@ -17,6 +17,7 @@ from fieldfare.core.core import Core
 from fieldfare.core.recovery import life_rows
 from fieldfare.node import machine
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
+from fieldfare.node.config.federation import federation_of
 from fieldfare.node.config.movement_graph import places_of
 from fieldfare.node.storage import private
 from fieldfare.node.storage.rows import StoreError
@@ -80,6 +81,7 @@ def recovered_core(
         policy=config.sessions.policy,
         replicas=config.sessions.replicas,
         channels=channel_map(config),
+        federation=federation_of(config),
         places=places_of(config.places),
         secure=config.security is not None,
         publishers=config.mobility.policy,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fieldfare.exports import lazy
 
 if TYPE_CHECKING:
+    from fieldfare.pipeline.lake.delta import clean, compact
     from fieldfare.pipeline.lake.history import replay, replay_to_file, replay_to_node, retroactive
     from fieldfare.pipeline.lake.table import read_table, write_table
     from fieldfare.pipeline.match.catalogue import Subscription, SubscriptionError, amend
@@ -25,6 +26,8 @@ __all__ = [
     "SubscriptionError",
     "amend",
     "attribute_statistics",
+    "clean",
+    "compact",
     "match_events",
     "match_profiles",
     "merge_plan",
@@ -41,6 +44,10 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "lake.delta": (
+            "clean",
+            "compact",
+        ),
         "lake.history": (
             "replay",
             "replay_to_file",

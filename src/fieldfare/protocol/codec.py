@@ -41,6 +41,8 @@ class Codec(Generic[Data]):
     _from_node: Callable[[Any], FromNode]
     event: Callable[[bytes], Event]
     """Decodes an event of a frame."""
+    event_to_log: Callable[[bytes], Event]
+    """Decodes an event of a frame into an event that has its MessagePack, the form of the log."""
     raw: Callable[[Event], bytes]
     """Encodes an event for a frame."""
 
@@ -76,6 +78,7 @@ MSGPACK_CODEC: Final = Codec(
     msgspec.msgpack.Decoder(FromClient).decode,
     msgspec.msgpack.Decoder(FromNode).decode,
     msgpack.decode,
+    msgpack.decode,
     msgpack.encode,
 )
 JSON_CODEC: Final = Codec(
@@ -84,6 +87,7 @@ JSON_CODEC: Final = Codec(
     msgspec.json.Decoder(FromClient).decode,
     msgspec.json.Decoder(FromNode).decode,
     json.decode,
+    msgpack.from_json,
     json.encode,
 )
 CODECS: Final[dict[str, Codec[Any]]] = {codec.form: codec for codec in (MSGPACK_CODEC, JSON_CODEC)}

@@ -3,7 +3,8 @@
 An event on its way is one record, `messages.Forward`: its identity, the event (decoded, with the bytes that came), and
 these options. A publication, a message of a link, a journal entry and a handover have the options under the same
 names, and `options_of` copies them from one to the other. So a new option is a field of this class; the form of a
-journal entry and of a handover gets a field of the same name at its end, and the client's frame one if clients set it.
+journal entry and of a handover gets a field of the same name at its end, and `frames.PublishOptions` one if clients
+set it.
 """
 
 from __future__ import annotations

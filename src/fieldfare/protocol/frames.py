@@ -16,7 +16,8 @@ languages are in `docs/reference/vectors/client-frames.json`.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from operator import attrgetter
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -65,16 +66,30 @@ class Hello(Frame, frozen=True):
     """Whether a new device begins with the oldest event that waits for another one, and not with the next event."""
 
 
-class Publish(Frame, frozen=True):
+class PublishOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Everything that a publisher says about the events of a frame besides their fields; see `event_options`."""
+
+    ttl: float | None = None
+    """Seconds after which no subscriber is to get the events."""
+    replaces: str = ""
+    """Events of a publisher with the same name replace each other while they wait for a subscriber."""
+
+
+_options_of: Final = attrgetter(*PublishOptions.__struct_fields__)
+_NO_OPTIONS: Final = _options_of(PublishOptions())
+
+
+class Publish(Frame, PublishOptions, frozen=True):
     """Events to publish, all or none."""
 
     number: int
     """Number of the first event."""
     events: list[msgspec.Raw]
-    ttl: float | None = None
-    """Seconds after which no subscriber is to get the events."""
-    replaces: str = ""
-    """Events of a publisher with the same name replace each other while they wait for a subscriber."""
+
+    @property
+    def has_options(self) -> bool:
+        """Tell whether the publisher says anything about the events."""
+        return bool(_options_of(self) != _NO_OPTIONS)
 
 
 class Subscribe(Frame, frozen=True):

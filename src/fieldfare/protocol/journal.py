@@ -8,6 +8,7 @@ entries and rows lie in files is the concern of `node.storage`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
@@ -87,17 +88,26 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _decoder: Final = msgspec.msgpack.Decoder(EntryDetails)
 
 
-_PLAIN: Final = 0x90 + EntryDetails.__struct_fields__.index("channel_number")
-"""First byte of details without the fields of channels: the number of members."""
-_NO_CHANNEL: Final = _encoder.encode(0) + _encoder.encode("")
+_FIRST: Final = EntryDetails.__struct_fields__.index("channel_number")
+_LATER: Final = EntryDetails.__struct_fields__[_FIRST:]
+"""Fields that the first version did not have."""
+_later_of: Final = attrgetter(*_LATER)
+_DEFAULTS: Final = _later_of(EntryDetails("", ""))
+_DEFAULT_BYTES: Final = sum(len(_encoder.encode(value)) for value in _DEFAULTS)
+_PLAIN: Final = 0x90 + _FIRST
+"""First byte of details without the later fields: the number of members."""
 
 
 def encode_details(details: EntryDetails) -> bytes:
-    """Return details as the bytes of a journal entry; without a channel, in the form of earlier versions."""
+    """Return details as the bytes of a journal entry; without later fields, in the form of the first version.
+
+    >>> len(encode_details(EntryDetails("b", "s"))) + 2 == len(encode_details(EntryDetails("b", "s", channel_number=1)))
+    True
+    """
     data = _encoder.encode(details)
-    if details.channel_number or details.channel_home:
+    if _later_of(details) != _DEFAULTS:
         return data
-    return bytes((_PLAIN,)) + data[1 : -len(_NO_CHANNEL)]
+    return bytes((_PLAIN,)) + data[1:-_DEFAULT_BYTES]
 
 
 def details_of(entry: JournalEntry) -> EntryDetails:

@@ -45,6 +45,8 @@ class LinkHello(LinkFrame, frozen=True):
     """Random name of the sender's process; see `lineage`."""
     answers: bool = False
     """Whether the sender understands `OverviewRequest` and `OverviewReply`; earlier versions do not."""
+    domain: str = ""
+    """Domain of the sender; a link to another domain is a border, and its hello names domains only in `reaches`."""
 
     def others(self, me: str) -> dict[str, str]:
         """Return the addresses of all nodes that the sender reaches without this node, by name."""

@@ -72,6 +72,11 @@ class Strategy:
         """The order in which events arrive while links stay up."""
         return "fifo" if self.overlay in ("sources", "rendezvous") else "causal"
 
+    @property
+    def crosses_borders(self) -> bool:
+        """Whether two domains can meet with the strategy: brokers tell neighbours filters, and nobody else anything."""
+        return self.overlay == "acyclic" and self.prefix is None
+
     def routes(self, name: str, life: int, index: SharedIndex) -> Routes:
         """Return the routing state of a new broker over the index of the broker's filters.
 

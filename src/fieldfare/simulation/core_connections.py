@@ -7,9 +7,9 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from fieldfare.core.claims import ClaimSession
-from fieldfare.core.dynamic_filters import SetParameters, SubscribeDynamic
 from fieldfare.core.handover_state import SessionMoving, SharedElsewhere
 from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, ExpectMove, Input, Leave, TakeOver
+from fieldfare.core.parameter_inputs import SetParameters, SubscribeDynamic
 from fieldfare.core.state import Pending, Publication, Session
 from fieldfare.events.event import Event
 from fieldfare.protocol import frames as f

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fieldfare.core.domains import visible
 from fieldfare.core.inputs import (
     AcknowledgeMessages,
     ConnectLink,
@@ -58,6 +59,7 @@ class LinkEnd:
     def __init__(self, host: CoreHost, neighbour: str, role: Role, out: Pipe) -> None:
         """Begin the meeting with a `LinkHello`."""
         self.host, self.neighbour, self.role = host, neighbour, role
+        self.peer = host.network.options.domains.name(neighbour, host.name)
         self.out = out
         self.inbox = Inbox()
         self.open = True
@@ -88,9 +90,9 @@ class LinkEnd:
             self.out.send(None)
         host = self.host
         host.network.link_ended(host.name, self.neighbour, was_up=was_up)
-        if host.links.get(self.neighbour) is self:
-            del host.links[self.neighbour]
-            host.submit(LinkDown(self.neighbour))
+        if host.links.get(self.peer) is self:
+            del host.links[self.peer]
+            host.submit(LinkDown(self.peer))
 
     # The meeting
 
@@ -105,12 +107,12 @@ class LinkEnd:
             self.end()
 
     def _meet(self) -> Work:
-        host, other, core = self.host, self.neighbour, self.host.core
-        reaches = {name: dict.fromkeys(host.behind.get(name, (name,)), "") for name in core.links}
+        host, other, core = self.host, self.peer, self.host.core
+        reaches = {"": dict.fromkeys(self._reachable_without(other), "")}
         role = self.role.value
-        self.out.send(LinkHello(host.name, "", "", core.speaks, role, reaches=reaches, life=core.life))
+        self.out.send(LinkHello(host.name, "", "", core.versions.speaks, role, reaches=reaches, life=core.life))
         hello = yield self.inbox
-        self.life, version = hello.life, min(hello.version, core.speaks)
+        self.life, version = hello.life, min(hello.version, core.versions.speaks)
         former = host.links.get(other)
         if former is not None:
             if former.life != self.life:  # the end of another process of the neighbour is not noticed yet
@@ -125,11 +127,11 @@ class LinkEnd:
         mine = yield from self._resume_frame(known)
         self.out.send(mine)
         theirs = yield self.inbox
-        host.behind[other] = tuple(hello.others(host.name))
+        host.behind[other] = (other, *hello.reaches[""])
         if known is not None and (theirs.local_name, theirs.remote_name) == (mine.remote_name, mine.local_name):
             self._sent = yield ResumeLink(other, theirs, version=version)
         else:
-            host.network.note(host.name, f"begins a new link to {other}")
+            host.network.note(host.name, f"begins a new link to {self.neighbour}")
             names = mine.local_name, theirs.local_name
             yield ConnectLink(other, self.role, *names, theirs.lives, version=version)
         yield SetReachable(other, host.behind[other])
@@ -137,7 +139,7 @@ class LinkEnd:
         self._acknowledged = core.links[other].written
         self.up = True
         self.pump()
-        host.network.link_is_up(host.name, other)
+        host.network.link_is_up(host.name, self.neighbour)
         for link in host.links.values():
             link.pump()
 
@@ -145,15 +147,15 @@ class LinkEnd:
         host, core = self.host, self.host.core
         if known is None:
             return LinkResume(host.network.fresh("link"), "", 0, lives=extend((), core.life, 1))
-        lives = yield LivesOfLink(self.neighbour)
+        lives = yield LivesOfLink(self.peer)
         names, received = (known.local_name, known.remote_name), (known.written, known.remote_lives)
         return LinkResume(*names, *received, lives, known.acknowledged + 1, known.last, known.incomplete)
 
     # Frames
 
     def _accept(self, frame: Any) -> Work:
-        host, other = self.host, self.neighbour
-        if host.core.speaks < NEWEST and (kind := _unknown(frame, host.name, host.core.speaks)):
+        host, other = self.host, self.peer
+        if host.core.versions.speaks < NEWEST and (kind := _unknown(frame, host.name, host.core.versions.speaks)):
             host.network.problem(f"{other} sends {kind} to {host.name}, which does not know it")
         match frame:
             case Messages(first=first, messages=messages):
@@ -170,12 +172,12 @@ class LinkEnd:
 
     def pump(self) -> None:
         """Send all released messages, from the first unsent message on."""
-        host, other = self.host, self.neighbour
+        host, other = self.host, self.peer
         links = host.core.links
         if not self.up or not self.open or other not in links:
             return
         nodes = self._reachable_without(other)
-        reachable = ReachableNodes(dict.fromkeys(nodes, ""), host.core.versions_of(nodes))
+        reachable = ReachableNodes(dict.fromkeys(nodes, ""), host.core.versions.newer(nodes))
         if reachable != self._reachable:
             self._reachable = reachable
             self.out.send(reachable)
@@ -196,7 +198,7 @@ class LinkEnd:
         for neighbour, nodes in host.behind.items():
             if neighbour != other:
                 found.update(nodes)
-        return tuple(sorted(found))
+        return tuple(sorted(visible(found, other, host.network.options.domains.domain(host.name))))
 
     def _encoded(self, what: bytes | int) -> bytes:
         host = self.host

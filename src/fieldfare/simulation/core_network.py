@@ -28,6 +28,7 @@ from fieldfare.simulation.core_rest import unrest
 from fieldfare.simulation.core_tree import NOTICE, CoreTree
 from fieldfare.simulation.device_clients import DeviceClient
 from fieldfare.simulation.disk import Disk, DiskDamaged, DiskFull, Stage
+from fieldfare.simulation.domains import Domains
 from fieldfare.simulation.links import Wire, uniform
 from fieldfare.simulation.member_clients import MemberClient, SessionMember
 from fieldfare.simulation.story import Note
@@ -56,6 +57,7 @@ class Options(NamedTuple):
     proxies: tuple[str, ...] = ()
     """nodes that advertise for all publishers, if the policy has proxies"""
     channels: ChannelMap = ChannelMap()
+    domains: Domains = Domains()
 
 
 class CoreNetwork(CoreTree):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from fieldfare.core.domains import is_foreign
 from fieldfare.core.replicas import SINCE
 from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.simulation.trace import Published
@@ -83,7 +84,8 @@ def _miscounted(network: CoreNetwork) -> Iterable[str]:
     channels = network.options.channels
     published = Counter(channels.type_of(one.event) for one in network.trace if isinstance(one, Published))
     for type in channels.homes:
-        homes = {host.core.channels.homes.of(type).node for host in network.hosts.values()}
+        known = {host.core.channels.homes.of(type).node for host in network.hosts.values()}
+        homes = {home for home in known if not is_foreign(home)}  # other domains know the domain of the home alone
         if len(homes) != 1:
             yield f"the channel of {type} is at {' or '.join(sorted(homes))}"
         for home in homes:

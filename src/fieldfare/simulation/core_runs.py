@@ -14,7 +14,7 @@ from fieldfare.routing.places import Places
 from fieldfare.routing.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation import plans as p
-from fieldfare.simulation.checker import Violation, check_devices, check_durable, shared
+from fieldfare.simulation.checker import Violation, channel_order, check_devices, check_durable, shared
 from fieldfare.simulation.core_network import CoreNetwork, Options
 from fieldfare.simulation.core_rest import leftovers
 from fieldfare.simulation.filling import SQUARE
@@ -67,6 +67,7 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         publishers._replace(linger=LINGER) if publishers.linger else publishers,
         tuple(node for node in ("b0", "b2") if node in plan.topology().brokers),
         channels,
+        plan.domains(),
     )
     network = CoreNetwork(plan.topology(), options, seed=plan.seed, make_core=make_core, story=story)
     errors, propagate = _Errors(network), logger.propagate
@@ -89,7 +90,13 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         type_of=channels.type_of if channels.homes else None,
     )
     in_order = strategy.order in ("fifo", "causal") and not channels.homes
-    found = check_devices(network.trace, check, advertisements=strategy.advertisements is not None, in_order=in_order)
+    domains, advertised = options.domains, strategy.advertisements is not None
+    if domains.share.is_full:
+        found = check_devices(network.trace, check, advertisements=advertised, in_order=in_order)
+    else:  # each domain sees another part of the events; the order of a channel is the same for all
+        parts = [domains.seen_from(domain, network.trace) for domain in sorted(set(domains.of.values()))]
+        found = [one for part in parts for one in check(part)]
+        found += channel_order(network.trace, channels.type_of)
     found += shared(network.trace, key=plan.key)
     order = len(network.trace)
     found += [Violation("protocol", order, problem) for problem in network.problems]

@@ -7,11 +7,12 @@ A plan is drawn from a seed. The text of a plan is a Python expression for the p
 from __future__ import annotations
 
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from fieldfare.core.channel_map import ChannelMap
+from fieldfare.filters import parse
 from fieldfare.routing.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
 from fieldfare.simulation.actions import channels, clients, clocks, disks, links, members, nodes, parameters, versions
@@ -20,6 +21,7 @@ from fieldfare.simulation.actions.arcs import ARCS, UNSYNCED, WITH_REPLICAS
 from fieldfare.simulation.actions.clients import TYPES
 from fieldfare.simulation.actions.dice import Dice
 from fieldfare.simulation.disk import Stage
+from fieldfare.simulation.domains import Domains
 from fieldfare.simulation.topologies import Topology, from_edges
 
 FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members, versions, channels)
@@ -75,11 +77,26 @@ class Plan(NamedTuple):
     """steps up to which neighbours are asked for the events of further places"""
     homes: tuple[int, ...] = ()
     """homes of the channels of some types, modulo the nodes; with homes, events have types"""
+    borders: tuple[int, ...] = ()
+    """nodes, modulo all but the first, with which another domain begins; the nodes below belong to it"""
+    private: bool = False
+    """whether only the events of channels cross the borders"""
 
     def channels(self) -> ChannelMap:
         """Return the channels of the first types, as many as there are homes."""
         nodes = len(self.parents) + 1
         return ChannelMap({type: f"b{home % nodes}" for type, home in zip(TYPES, self.homes, strict=False)})
+
+    def domains(self) -> Domains:
+        """Return the domain of each node, named by its first node; none without borders."""
+        if not self.borders or not self.parents:
+            return Domains()
+        first = {1 + border % len(self.parents) for border in self.borders}
+        of = {"b0": "d0"}
+        for i, parent in enumerate(self.parents, start=1):
+            of[f"b{i}"] = f"d{i}" if i in first else of[f"b{parent % i}"]
+        types = ", ".join(f"'{type}'" for type, _ in zip(TYPES, self.homes, strict=False))
+        return Domains(of, parse(f"type IN ({types})")) if self.private else Domains(of)
 
     def topology(self) -> Topology:
         """Return the tree of nodes."""
@@ -105,6 +122,7 @@ _COPIED: Final = {
     True: _table("CHANCES", "WILD", "SHARED", "COPIED"),
 }
 _MIXED: Final = _table("CHANCES", "MIXED", families=OLD)
+_CROSSING: Final = tuple(name for name, strategy in STRATEGIES.items() if strategy.crosses_borders)
 
 
 def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
@@ -152,7 +170,18 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         ahead=dice.choice((0, 1, 2)),
         homes=(dice.randrange(4), dice.randrange(4)) if synced and not mixed and dice.random() < 0.3 else (),
     )
-    return with_moves(plan, dice) if plan.homes and dice.random() < 0.7 else plan
+    plan = with_moves(plan, dice) if plan.homes and dice.random() < 0.7 else plan
+    return federated(plan, dice) if plan.homes and count > 1 and dice.random() < 0.4 else plan
+
+
+def federated(plan: Plan, dice: Dice) -> Plan:
+    """Return a plan with domains: sessions stay in theirs, and no node fails for good."""
+    losing, sharing = (nodes.Lose,), vars(members).values()
+    steps = [one for one in plan.steps if not isinstance(one.act, losing) and type(one.act) not in sharing]
+    borders = tuple(dice.randrange(4) for _ in range(dice.choice((1, 1, 2, 3))))
+    none: dict[str, Any] = {"members": 0, "key": "", "copies": False, "hierarchical": False, "publishers": "safe"}
+    strategy = plan.strategy if STRATEGIES[plan.strategy].crosses_borders else dice.choice(_CROSSING)
+    return plan._replace(steps=tuple(steps), borders=borders, private=dice.random() < 0.5, strategy=strategy, **none)
 
 
 def with_moves(plan: Plan, dice: Dice) -> Plan:

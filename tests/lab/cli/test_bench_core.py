@@ -29,6 +29,10 @@ def test_a_core_is_measured(tmp_path: Path, option: str) -> None:
         ("one of 100", 20, 1),
         ("all of 100", 1, 100),
         ("all of 100", 20, 100),
+        ("nested, one of 100", 1, 1),
+        ("nested, one of 100", 20, 1),
+        ("nested JSON, one of 100", 1, 1),
+        ("nested JSON, one of 100", 20, 1),
     ]
     assert all(spent > 0 for one in found for stage, spent in one["stages"].items() if stage in ("step", "fetch"))
 

@@ -84,6 +84,14 @@ def test_all_settings_can_be_written(tmp_path: Path) -> None:
         hosts = ["oslo", "bern"]
         field = "kind"
         first = 1001
+        [federation]
+        domain = "north"
+        [federation.borders.south]
+        url = "wss://south.example.org"
+        token = "abc"
+        share = "type = 'quote'"
+        [federation.borders.east]
+        share = true
         [limits]
         frame_bytes = 1
         body_bytes = 2
@@ -129,6 +137,13 @@ def test_all_settings_can_be_written(tmp_path: Path) -> None:
         log=c.Log(segment_bytes=1 << 20, segment_seconds=3600, max_bytes=10**9, max_seconds=86400, sync="full"),
         sessions=c.Sessions(limit=5, policy="drop-oldest", life_seconds=14 * 86400, queue=7),
         channels=c.ChannelSettings(types=("quote", "trade=rome"), hosts=("oslo", "bern"), field="kind", first=1001),
+        federation=c.FederationSettings(
+            domain="north",
+            borders={
+                "south": c.BorderSettings(url="wss://south.example.org", token=Secret("abc"), share="type = 'quote'"),
+                "east": c.BorderSettings(share=True),
+            },
+        ),
         limits=c.Limits(
             frame_bytes=1, body_bytes=2, batch=3, filter_chars=4, subscriptions=5, connections=6, sessions=7
         ),
@@ -260,6 +275,7 @@ def test_the_named_secret_wins_over_the_general_name() -> None:
 
 # Mistakes
 
+NORTH = "federation.domain = 'north'\n[federation.borders]\n"
 SECURE = f"[security]\nsecret = '{HIDDEN}'\n"
 
 MISTAKES = [
@@ -268,6 +284,16 @@ MISTAKES = [
     ("channels.types = ['=b']", "channels.types: '=b' is no channel"),
     ("channels.types = ['a=b', 'a=c']", "channels.types: the type a is here twice"),
     ("channels.hosts = ['b c']", "channels.hosts: 'b c' is not the name of a node"),
+    ("channels.types = ['a=@b c']", "channels.types: 'a=@b c' is no channel"),
+    ("[federation.borders.south]", "federation.domain: is missing: other domains must know the name of this one"),
+    ("federation.domain = 'a b'", "federation.domain: a name has letters"),
+    (NORTH + "south.share = 'x <'", "federation.borders.south.share: expected true, false or a filter; line 1, column"),
+    (NORTH + "south.url = 'http://a'", "federation.borders.south.url: 'http://a' is not valid; write a URL as ws://"),
+    (NORTH + "north.share = true", "federation.borders.north: 'north' is not the name of another domain"),
+    (NORTH + "south.shares = true", "federation.borders.south: there is no setting 'shares'; did you mean 'share'?"),
+    ("strategy = 'prefix'\n" + NORTH + "south.share = true", "strategy: prefix does not go with borders: take covering"),
+    ("role = 'parent'\n" + NORTH + "south.share = true", "role: a node with borders has peers only"),
+    ("speaks = 2\n" + NORTH + "south.share = true", "speaks: version 2 has no borders"),
     ("prot = 7400", "TMP/node.toml, line 1: there is no setting 'prot'; did you mean 'port'? (there are name, host,"),
     ("[log]\nsegment_byte = 1", "TMP/node.toml, line 2: log: there is no setting 'segment_byte'; did you mean 'segment_bytes'?"),
     ("segment_bytes = 1", "there is no setting 'segment_bytes'; did you mean 'log.segment_bytes'?"),

@@ -49,7 +49,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         node = Node(settings("a", folder))
         await node.start()
         for name in ("ana", "bob", "publisher"):
-            await node.submit(lambda core, now, name=name: core.sessions.attach(name, f"id-{name}", now))  # type: ignore[misc]
+            await node.submit(lambda core, now, name=name: core.presence.attach(name, f"id-{name}", now))  # type: ignore[misc]
         for name, filter in (("ana", "n >= 0"), ("bob", "n >= 100")):
             subscribe = m.Subscribe("q", parse(filter))
             await node.submit(partial(_subscribe, name, subscribe))
@@ -69,7 +69,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _subscribe(name: str, subscribe: m.Subscribe, core: Core, now: float) -> None:
-    core.sessions.change_filters(subscribe, name, now)
+    core.presence.change_filters(subscribe, name, now)
 
 
 def _content(folder: Path) -> tuple[StoredRows, dict[int, JournalEntry]]:
@@ -90,7 +90,7 @@ def _started(folder: Path) -> tuple[dict[str, tuple[list[int], int]], int]:
             name: (sorted(pending.position for pending in one.pending.values()), one.dropped)
             for name, one in node.core.sessions.items()
         }
-        await node.submit(lambda core, now: core.sessions.attach("new", "new", now))
+        await node.submit(lambda core, now: core.presence.attach("new", "new", now))
         await node.publish(Publication("new", 0, [Event({"n": -1})]))
         position = node.storage.log.last
         await node.stop()

@@ -55,7 +55,7 @@ def node(held: Callable[[int], Items | None]) -> Iterator[str]:
         thread.join()
 
 
-def ids(path: Path) -> set[Any]:
+def ids(path: str | Path) -> set[Any]:
     return {id for id in catalogue.opened(str(path), catalogue.current(path)).ids.to_pylist() if id is not None}
 
 

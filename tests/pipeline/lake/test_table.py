@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.lake import table as lake
-from fieldfare.pipeline.lake.commits import load
-from fieldfare.pipeline.lake.folders import folder_name
-from fieldfare.pipeline.lake.table import read_table, write_stream, write_table
+from fieldfare.pipeline.lake.delta import Listed, files_of, find
+from fieldfare.pipeline.lake.table import partition_name, read_table, write_stream, write_table
 from fieldfare.pipeline.table.normalisation import normalise
 from fieldfare.pipeline.table.schema import TableError
 
@@ -53,6 +53,11 @@ def ids(frame: DataFrame) -> list[str]:
     return sorted(row.id for row in frame.select("id").collect())
 
 
+def files(place: Path | str) -> list[Listed]:
+    table = find(place)
+    return [] if table is None else files_of(table)
+
+
 def test_hostile_types_round_trip_and_prune(spark: SparkSession, tmp_path: Path) -> None:
     rows: list[tuple[str, datetime | None, str | None]] = [
         (f"{number}-{hour}", START + timedelta(hours=hour), type)
@@ -67,12 +72,12 @@ def test_hostile_types_round_trip_and_prune(spark: SparkSession, tmp_path: Path)
     write_table(events_of(spark, rows), tmp_path)
     found = read_table(spark, tmp_path).select("id", "type").collect()
     assert Counter((row.id, row.type) for row in found) == Counter((id, type) for id, _, type in rows)
-    days = {file.day for file in load(tmp_path).files.values()}
+    days = {file.day for file in files(tmp_path)}
     assert days == {"2026-11-15", "2026-11-16", "none", "0001-01-01", "1969-12-31"}
     for type in ("", "a/b", None, "trade"):
         some = read_table(spark, tmp_path, types=[type])
         assert ids(some) == sorted(id for id, _, own in rows if own == type)
-        assert all(f"kind={folder_name(type)}/" in file.replace("%7E", "~") for file in some.inputFiles())
+        assert all(f"kind={partition_name(type)}/" in file for file in some.inputFiles())
     midnight = datetime(2026, 11, 16, tzinfo=UTC)
     before, after = (
         read_table(spark, tmp_path, until=midnight),
@@ -103,19 +108,21 @@ def test_a_batch_is_there_once_wherever_its_writer_is_killed(
 ) -> None:
     events = events_of(spark, [("1", START, "t"), ("2", START, "u")])
     batch = Batch("w", 0)
-    for step in ("partitions", "move", "commit"):
-        real = getattr(lake, step)
+    real = lake._written
 
-        def kill(*given: Any, step: str = step, real: Any = real) -> None:
-            if step == "move":
-                real(*given)  # one file is there, the other not
-            raise Killed
+    def late(*given: Any) -> Any:
+        real(*given)
+        raise Killed
 
+    def kill(*given: Any) -> None:
+        raise Killed
+
+    for step, how in (("_written", kill), ("_written", late), ("commit", kill)):
         with monkeypatch.context() as patch:
-            patch.setattr(lake, step, kill)
+            patch.setattr(lake, step, how)
             with pytest.raises(Killed):
                 write_table(events, tmp_path, batch=batch)
-        assert not load(tmp_path).files
+        assert not files(tmp_path)
     assert write_table(events, tmp_path, batch=batch)
     assert not write_table(events, tmp_path, batch=batch)
     assert ids(read_table(spark, tmp_path)) == ["1", "2"]
@@ -160,3 +167,27 @@ def test_a_stream_that_is_killed_writes_each_batch_once(
     assert sorted(row.record for row in read_table(spark, bad).collect()) == [
         f"garbage {number}" for number in range(3)
     ]
+
+
+def test_a_lake_in_a_bucket_needs_no_jars(spark: SparkSession, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"):
+        monkeypatch.setitem(spark.sparkContext.environment, name, os.environ[name])  # of a cluster's machines
+    lake = f"{s3}/lake"
+    rows: list[tuple[str, datetime | None, str | None]] = [("1", START, "t"), ("2", START, "a/b"), ("3", None, None)]
+    assert write_table(events_of(spark, rows), lake, batch=Batch("w", 0))
+    assert not write_table(events_of(spark, rows), lake, batch=Batch("w", 0))
+    wider = SCHEMA.replace("a: bigint", "b: array<struct<c: bigint>>")
+    late = spark.createDataFrame([("4", "s", 1, START + timedelta(days=1), "t", ([(1,)],), None)], wider)
+    assert write_table(late, lake, batch=Batch("w", 1))
+    found = read_table(spark, lake)
+    assert found.orderBy("id").select("id", "fields.a", "fields.b").collect() == [
+        ("1", 7, None),
+        ("2", 7, None),
+        ("3", 7, None),
+        ("4", None, [(1,)]),
+    ]
+    assert ids(read_table(spark, lake, types=["a/b", None])) == ["2", "3"]
+    assert ids(read_table(spark, lake, since=START + timedelta(hours=1))) == ["4"]
+    assert ids(read_table(spark, lake, version=0)) == ["1", "2", "3"]
+    with pytest.raises(TableError, match=r"s3://.* has no table"):
+        read_table(spark, f"{s3}/nothing")

@@ -16,7 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fieldfare import parse
-from fieldfare.pipeline.match import catalogue
+from fieldfare.objects import Objects
+from fieldfare.pipeline.match import catalogue, copies, versions
 from fieldfare.pipeline.match.catalogue import Subscription, SubscriptionError
 
 FILTERS = ["x = 1", "x > 2", "y = 'a'", "x < 3 AND y = 'b'", "NOT EXISTS y", "lower(y) = 'a'", "TRUE"]
@@ -87,7 +88,7 @@ def test_a_version_that_is_gone_says_what_to_do(tmp_path: Path) -> None:
         catalogue.opened(str(tmp_path), 1)
 
 
-def ids(path: Path, version: int | None = None) -> list[Any]:
+def ids(path: str | Path, version: int | None = None) -> list[Any]:
     """The ids that a version has; not those of gaps."""
     found = catalogue.opened(str(path), version or catalogue.current(path)).ids.to_pylist()
     return sorted(id for id in found if id is not None)
@@ -124,13 +125,10 @@ def test_what_is_amended_at_the_same_time_is_all_there(tmp_path: Path) -> None:
     assert sorted(made) == list(range(2, 62))
     assert ids(tmp_path) == sorted(["base", *(f"{thread}.{n}" for thread in range(4) for n in range(15))])
     assert catalogue.versions(tmp_path) == [61]
-    assert not list(tmp_path.glob(".*")), "a draft is left"
+    assert len(list((tmp_path / "files").iterdir())) == 1, "a draft is left"
 
 
 def test_publishers_do_not_disturb_each_other(tmp_path: Path) -> None:
-    """One looks for drafts that nobody will finish; another has just finished his, and it is gone."""
-    (tmp_path / ".gone").symlink_to("nowhere")  # listed, but not there
-
     def change(thread: int) -> None:
         for n in range(40):
             catalogue.write_version(tmp_path, [Subscription(f"{thread}.{n}", "x = 1")], keep=2)
@@ -162,29 +160,70 @@ def test_a_version_is_not_forgotten_while_it_is_pinned(tmp_path: Path, monkeypat
 
     def slow(path: str | Path) -> int:
         found = current(path)
-        others.start()
-        others.join(0.5)
+        if others.ident is None:
+            others.start()
+            others.join()
         return found
 
     monkeypatch.setattr(catalogue, "current", slow)
     version = catalogue.pinned(tmp_path, 123)
-    others.join()
-    assert version == 1
+    assert version == 10, "the version had gone before the pin, so a newer one is pinned"
     assert ids(tmp_path, version) == ["a"]
+    assert catalogue.versions(tmp_path) == [10]
+    assert catalogue.pinned(tmp_path, 123) == 10
+
+
+def test_a_version_that_is_held_stays_although_its_pin_comes_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others publish after a micro-batch holds a version, before its pin is there."""
+    some = [Subscription("a", "x = 1")]
+    catalogue.write_version(tmp_path, some)
+    hold = versions._hold
+
+    def slow(place: Objects, version: int) -> bool:
+        held = hold(place, version)
+        for _ in range(9):
+            catalogue.write_version(tmp_path, some, keep=1)
+        return held
+
+    monkeypatch.setattr(versions, "_hold", slow)
+    assert catalogue.pinned(tmp_path, 123) == 1
+    assert ids(tmp_path, 1) == ["a"]
     assert catalogue.versions(tmp_path) == [1, 10]
+
+
+def test_a_slow_writer_does_not_take_a_number_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue.write_version(tmp_path, [Subscription("a", "x = 1")])
+    put = Objects.put
+    slow = True
+
+    def late(place: Objects, name: str, content: bytes | Path) -> None:
+        nonlocal slow
+        if name.endswith(catalogue.INDEX) and slow:
+            slow = False
+            for n in range(4):
+                catalogue.amend(tmp_path, [Subscription(f"b{n}", "x = 1")], keep=1)
+        put(place, name, content)
+
+    monkeypatch.setattr(Objects, "put", late)
+    assert catalogue.amend(tmp_path, [Subscription("c", "x = 1")]) == 6
+    assert ids(tmp_path) == ["a", "b0", "b1", "b2", "b3", "c"]
 
 
 def test_pins_are_kept_for_a_day_and_then_while_few_are_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two streams share a catalogue; one is down, its last micro-batch half done."""
-    monkeypatch.setattr(catalogue, "_PINS_KEPT", 10)
+    monkeypatch.setattr(versions, "_PINS_KEPT", 10)
     some = [Subscription("a", "x = 1")]
     catalogue.write_version(tmp_path, some)
     assert catalogue.pinned(tmp_path, 99) == 1
 
     def after(hours: int, then: Callable[[], object]) -> int:
-        for file in [tmp_path / "lock", *(tmp_path / "pins").iterdir()]:
-            at = file.lstat().st_mtime - 3600 * hours
-            os.utime(file, (at, at), follow_symlinks=False)
+        for file in [file for file in tmp_path.rglob("*") if file.is_file()]:
+            at = file.stat().st_mtime - 3600 * hours
+            os.utime(file, (at, at))
+        versions._touched.clear()
+        versions._trimmed.clear()
         then()
         return len([*(tmp_path / "pins").iterdir()])
 
@@ -196,6 +235,72 @@ def test_pins_are_kept_for_a_day_and_then_while_few_are_newer(tmp_path: Path, mo
     assert catalogue.pinned(tmp_path, 99) == 1, "pushed out by the other's"
     assert catalogue.versions(tmp_path) == [1, 2]
     assert after(5, lambda: None) == 16
-    assert after(0, batches(200)) == 9 + 15, "nobody publishes, and old pins stay"
+    assert after(0, batches(200)) == 10 + 14, "nobody publishes, and old pins go with the first new one"
     assert after(30, lambda: catalogue.write_version(tmp_path, some, keep=1)) == 10
-    assert catalogue.versions(tmp_path) == [2, 3]
+    assert catalogue.versions(tmp_path) == [2, 3], "held by the batches 30 hours ago, and the newest"
+    assert after(50, lambda: catalogue.write_version(tmp_path, some, keep=1)) == 10
+    assert catalogue.versions(tmp_path) == [2, 4], "fewer than ten pins are newer"
+    assert after(0, batches(300)) == 24
+    assert after(26, lambda: catalogue.write_version(tmp_path, some, keep=1)) == 10
+    assert catalogue.versions(tmp_path) == [4, 5]
+    assert {file.name for file in (tmp_path / "versions").iterdir()} == {f"v000000000{n}.json" for n in (2, 4, 5)}
+
+
+def test_drafts_of_writers_that_were_killed_are_deleted_after_a_day(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = [Subscription("a", "x = 1")]
+    catalogue.write_version(tmp_path, some)
+
+    def kill(*_: Any) -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(versions, "publish", kill)
+        with pytest.raises(KeyboardInterrupt):
+            catalogue.write_version(tmp_path, some)
+    catalogue.write_version(tmp_path, some)
+    assert len(list((tmp_path / "files").iterdir())) == 3
+    for file in [file for file in tmp_path.rglob("*") if file.is_file()]:
+        os.utime(file, (1e9, 1e9))
+    catalogue.write_version(tmp_path, some)
+    assert len(list((tmp_path / "files").iterdir())) == 3
+    assert ids(tmp_path, 1) == ids(tmp_path, 2) == ["a"]
+
+
+def test_a_catalogue_in_a_bucket(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    place = f"{s3}/subscriptions"
+    assert not catalogue.is_catalogue(place)
+    assert catalogue.write_version(place, [Subscription("a", "x = 1")]) == 1
+    assert catalogue.pinned(place, 5) == 1
+    for n in range(3):
+        assert catalogue.amend(place, [Subscription(f"b{n}", "y = 1")], keep=1) == n + 2
+    assert (catalogue.pinned(place, 5), catalogue.pinned(place, 6)) == (1, 4)
+    assert catalogue.versions(place) == [1, 4]
+    fetched: list[str] = []
+    fetch = Objects.fetch
+
+    def told(objects: Objects, name: str, to: Path) -> None:
+        fetched.append(name)
+        fetch(objects, name, to)
+
+    monkeypatch.setattr(Objects, "fetch", told)
+    shutil.rmtree(tmp_path / "fieldfare")  # another machine has no copies yet
+    for _ in range(2):  # and two of its processes
+        catalogue._mapped.cache_clear()
+        assert catalogue.opened(place, 4).index.match({"y": 1}) == [1, 2, 3]
+        assert len(fetched) == 2, "once a machine"
+    assert ids(place, 4) == ["a", "b0", "b1", "b2"]
+    with pytest.raises(SubscriptionError, match=r"version 2 of the catalogue s3://.* is gone"):
+        catalogue.opened(place, 2)
+
+
+def test_a_damaged_object_is_not_mapped(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    catalogue.write_version(s3, [Subscription("a", "x = 1")])
+    place = Objects(s3)
+    (index,) = [one.name for one in place.listed("files") if one.name.endswith(catalogue.INDEX)]
+    place.put(index, b"something else")
+    with pytest.raises(copies.CopyError, match="is damaged: its SHA-256 is"):
+        catalogue.opened(s3, 1)

@@ -28,7 +28,8 @@ def command(
     shape: Annotated[
         str,
         typer.Option(
-            metavar="NAME,...", help="Shapes of the load: filters, one (one match of many topics), fanout (all match)."
+            metavar="NAME,...",
+            help="Shapes of the load: filters, one (one match of many topics), fanout (all match), nested (as one).",
         ),
     ] = "filters",
     subscribers: Annotated[int, typer.Option(min=1, metavar="N", help="Connections that share the filters.")] = 100,

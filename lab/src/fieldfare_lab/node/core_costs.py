@@ -2,7 +2,8 @@
 
 An event is decoded, a step accepts and routes a group of events, the storage writes the step, the core releases the
 effects, and every receiving session fetches its deliveries. After each `BETWEEN` events the sessions acknowledge, as
-clients do after a moment. Three shapes of load differ in the number of receivers and filters.
+clients do after a moment. Shapes of load differ in the number of receivers and filters. The events of two shapes are
+features of GeoJSON, of which filters look at two nested fields.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ import msgspec
 from fieldfare.core.core import Core
 from fieldfare.core.inputs import Acknowledge, Attach, ChangeFilters, ConnectLink
 from fieldfare.core.state import Publication
-from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node.config import Log
 from fieldfare.node.storage.storage import Storage
 from fieldfare.protocol import messages as m
+from fieldfare.protocol.codec import CODECS
 from fieldfare.protocol.messages import Role
 from fieldfare.routing.broker import Broker
+from fieldfare_lab.bench import workloads
 from fieldfare_lab.node import load
 
 BETWEEN: Final = 100
 """events between two acknowledgements of the sessions"""
 STAGES: Final = ("decode", "step", "write", "release", "fetch", "acknowledge")
-SHAPES: Final = ("one of 100", "all of 100", "10 of 10,000")
+SHAPES: Final = ("one of 100", "all of 100", "10 of 10,000", "nested, one of 100", "nested JSON, one of 100")
 
 
 class CoreCosts(msgspec.Struct, frozen=True):
@@ -58,6 +60,8 @@ class Traffic(msgspec.Struct, frozen=True):
 
     filters: Sequence[tuple[int, str]]
     events: Sequence[Event]
+    form: str = "msgpack"
+    """form of the publisher's frames"""
 
 
 def traffic(shape: str, events: int) -> Traffic:
@@ -70,6 +74,11 @@ def traffic(shape: str, events: int) -> Traffic:
         made = load.make(1)
         filters = [(filter.subscriber, filter.text) for filter in made.filters]
         return Traffic(filters, [Event(one.fields) for one in load.events(made, events)])
+    if shape.startswith("nested"):
+        lots = workloads.generate("lots", 0, events).events
+        texts = [f"properties.key = {number} AND properties.ODD_EVEN IN ('E', 'O')" for number in range(100)]
+        trees = [{**lot, "properties": {**lot["properties"], "key": place % 100}} for place, lot in enumerate(lots)]
+        return Traffic(list(enumerate(texts)), list(map(Event, trees)), "json" if "JSON" in shape else "msgpack")
     if shape not in SHAPES:
         raise ValueError(f"there is no shape {shape!r}; there are {', '.join(SHAPES)}")
     texts = [f"key = {number}" if shape == "one of 100" else "price > 0" for number in range(100)]
@@ -82,7 +91,7 @@ def core_costs(
 ) -> CoreCosts:
     """Measure a core under a shape of load; the best round counts."""
     made = traffic(shape, events)
-    encoded = [msgpack.encode(event) for event in made.events]
+    encoded = [CODECS[made.form].raw(event) for event in made.events]
     with tempfile.TemporaryDirectory(prefix="fieldfare-core-") as folder, _quiet():
         run = _Run(made, Path(folder) if durable else None, linked=linked)
         run.publish(encoded[:BETWEEN], batch)  # warms up
@@ -100,6 +109,7 @@ class _Run:
     """A core with its storage, and the sessions of a load."""
 
     def __init__(self, made: Traffic, folder: Path | None, *, linked: bool) -> None:
+        self._decode = CODECS[made.form].event_to_log
         self.core = Core(Broker("bench"))
         self.storage = Storage(folder, Log())
         self.begin()
@@ -124,7 +134,7 @@ class _Run:
         rest, since, woken = iter(encoded), 0, set[str]()
         while group := list(islice(rest, batch)):
             with self._timed("decode"):
-                inputs = [Publication("publisher", 0, [msgpack.decode(one)]) for one in group]
+                inputs = [Publication("publisher", 0, [self._decode(one)]) for one in group]
             woken |= self._step(inputs)
             since += batch
             if since >= BETWEEN:

@@ -1,6 +1,6 @@
 """The load on a server: filters of many subscribers, events, and the expected deliveries.
 
-Everything comes from a seed, in one of three shapes:
+Everything comes from a seed, in one of four shapes:
 
 - `filters`: conjunctions of two or three equalities, because a headers exchange can do no more. Filters and events come
   in groups: an event of a group has the values that all filters of the group compare with, and any of three pairs of
@@ -8,6 +8,7 @@ Everything comes from a seed, in one of three shapes:
   and no single field identifies a group.
 - `one`: each subscriber has a topic of its own, and an event has one topic.
 - `fanout`: all subscribers have the same topic, the topic of every event.
+- `nested`: as `one`, and each event has a feature of GeoJSON too, 430 bytes of nested fields that no filter compares.
 
 The module also has the `Result` that every contender reports, and reads CPU time and memory of a server from `/proc`.
 """
@@ -21,10 +22,12 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 import numpy as np
+
+from fieldfare_lab.bench.workloads import generate
 
 PAIRS: Final = (("symbol", "lot"), ("sector", "tier"), ("region", "desk"))
 """each pair of a string and an integer names a group"""
@@ -38,12 +41,15 @@ _CHOICES: Final = tuple(
 )
 _NOTES: Final = ("opened", "amended", "filled in part", "filled", "cancelled by the client", "expired")
 
+_FEATURES: Final = 200
+
 Value = str | int
-Shape = Literal["one", "fanout", "filters"]
+Shape = Literal["one", "fanout", "filters", "nested"]
 _LOADS: Final[dict[Shape, str]] = {
     "one": "one of {:,} topics",
     "fanout": "fan-out to {:,}",
     "filters": "{:,} filters",
+    "nested": "nested, one of {:,} topics",
 }
 
 
@@ -81,12 +87,12 @@ class LoadEvent(NamedTuple):
     number: int
     compared: dict[str, Value]
     """the fields that filters compare"""
-    others: dict[str, str | int | float]
+    others: dict[str, Any]
     """fields that no filter compares, the number of the event among them"""
     receivers: tuple[int, ...]
 
     @property
-    def fields(self) -> dict[str, str | int | float]:
+    def fields(self) -> dict[str, Any]:
         """Return compared and other fields together."""
         return {**self.compared, **self.others}
 
@@ -151,7 +157,7 @@ def make(seed: int, *, filters: int = 10_000, subscribers: int = 100, matches: i
 
 
 def topics(seed: int, shape: Shape, subscribers: int = 100) -> Load:
-    """Make a load with a topic for each subscriber (`one`), or the same topic for all (`fanout`).
+    """Make a load with a topic for each subscriber (`one`, `nested`), or the same topic for all (`fanout`).
 
     >>> [filter.text for filter in topics(1, "one", subscribers=2).filters]
     ["topic = 't0'", "topic = 't1'"]
@@ -161,7 +167,7 @@ def topics(seed: int, shape: Shape, subscribers: int = 100) -> Load:
     if subscribers < 1:
         raise ValueError(f"give at least one subscriber, not {subscribers}")
     everybody = tuple(range(subscribers))
-    receivers = tuple((one,) for one in everybody) if shape == "one" else (everybody,)
+    receivers = (everybody,) if shape == "fanout" else tuple((one,) for one in everybody)
     groups: tuple[dict[str, Value], ...] = tuple({"topic": f"t{number}"} for number in range(len(receivers)))
     bound = [
         SubscriberFilter(one, tuple(group.items())) for group, who in zip(groups, receivers, strict=True) for one in who
@@ -184,14 +190,17 @@ def topic_of(compared: Mapping[str, Value], separator: str, wildcard: str = "") 
 def events(load: Load, count: int) -> Iterator[LoadEvent]:
     """Return the first `count` events of a load; a larger count continues the same sequence."""
     chance = random.Random(load.seed)
+    features = generate("lots", 0, _FEATURES).events if load.shape == "nested" else []
     for number in range(count):
         group = chance.randrange(len(load.groups))
-        others = {
+        others: dict[str, Any] = {
             "number": number,
             "price": round(chance.uniform(1, 500), 2),
             "quantity": chance.randrange(1, 10_000),
             "note": chance.choice(_NOTES),
         }
+        if features:
+            others["feature"] = features[number % _FEATURES]
         yield LoadEvent(number, load.groups[group], others, load.receivers[group])
 
 

@@ -47,12 +47,12 @@ class Variant(msgspec.Struct, frozen=True):
     name: str
     durable: bool = False
     """with JetStream: events in files, consumers that survive a restart"""
-    shapes: tuple[Shape, ...] = ("one", "fanout", "filters")
+    shapes: tuple[Shape, ...] = ("one", "fanout", "filters", "nested")
 
 
 VARIANTS: Final = (
     Variant("NATS core"),
-    Variant("NATS JetStream, files", durable=True, shapes=("one", "fanout")),
+    Variant("NATS JetStream, files", durable=True, shapes=("one", "fanout", "nested")),
 )
 
 

@@ -13,7 +13,7 @@ from fieldfare.events import arrow
 from fieldfare.events.event import Event, fields_of
 from fieldfare.events.limits import EventError
 from fieldfare.matching.match.batch_keys import is_text, without_views
-from fieldfare.matching.match.json_decoder import MOST_PATHS
+from fieldfare.matching.match.field_decoders import MOST_PATHS
 from fieldfare.matching.match.value_columns import column_of
 
 MANY: Final = 20
@@ -22,15 +22,18 @@ _PLAIN: Final = frozenset({str, int, float, bool})
 _EMPTY: Final = Event()
 
 
-def batch_of(events: Sequence[Event], paths: Collection[str] | None) -> tuple[Any, set[int]]:
+def batch_of(
+    events: Sequence[Event], paths: Collection[str] | None, read: Callable[[Event], Mapping[str, object]] = fields_of
+) -> tuple[Any, set[int]]:
     """Return events as a record batch, and the rows that the batch cannot hold; the batch is None if these are all.
 
-    The batch has the fields at some paths, unless there are too many paths; None: all fields.
+    The batch has the fields at some paths, unless there are too many paths; None: all fields. `read` returns the
+    fields of an event, at least those at the paths.
     """
     if paths is None or len(paths) > MOST_PATHS:
         return _whole_batch(events)
     odd: set[int] = set()
-    fields = list(map(fields_of, events))
+    fields = list(map(read, events))
     columns = [column_of(list(map(methodcaller("get", path, UNSET), fields)), odd) for path in paths]
     if not columns:
         return pa.record_batch([pa.nulls(len(events))], [""]), odd

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from types import ModuleType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from fieldfare.events import cloudevents, json
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
-from fieldfare.matching.match.json_decoder import Decoders, decoders_of
+from fieldfare.matching.match.field_decoders import Decoders, decoders_of
 from fieldfare.matching.match.json_layout import ADDRESS, BLANK, DOUBTFUL, PLAIN, RESULTS, WIDE, working_memory
 from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
 Text: TypeAlias = bytes | str
 Fields: TypeAlias = Mapping[str, object]
+Found = TypeVar("Found")
 Pairs: TypeAlias = tuple[Ints, Ints]
 LINES: Final = 4096
 """lines that are decoded at once"""
@@ -122,6 +123,15 @@ class JsonReader:
                 except (ValueError, RecursionError):
                     pass  # the full reader names the mistake
         return self._read(raw).fields
+
+    def settled(self, text: Text, match: Callable[[Fields], Found]) -> Found:
+        """Return what `match` finds for the fields of a text, once filters look at no others meanwhile."""
+        decoders = self.latest or self.decoders()
+        while True:
+            found = match(self.fields(text, decoders))
+            used, decoders = decoders, self.decoders()
+            if used is decoders:  # else a filter may have replaced another
+                return found
 
     def pairs(
         self, lines: Text | Iterable[Text], in_batch: Callable[[Any], Pairs], in_fields: Callable[[Fields], list[int]]

@@ -8,8 +8,10 @@ from fieldfare.node.config.quantities import duration, size
 from fieldfare.node.config.secret import Secret, Table
 from fieldfare.node.config.settings import (
     STANDARD_ROLES,
+    BorderSettings,
     ChannelSettings,
     Config,
+    FederationSettings,
     Http,
     Limits,
     Log,
@@ -24,9 +26,11 @@ from fieldfare.node.config.strategy import strategy_of
 __all__ = [
     "NAME_FILE",
     "STANDARD_ROLES",
+    "BorderSettings",
     "ChannelSettings",
     "Config",
     "ConfigError",
+    "FederationSettings",
     "Http",
     "Limits",
     "Log",

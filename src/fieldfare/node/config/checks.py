@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from fieldfare.core.channel_map import channel_of
+from fieldfare.core.domains import AT
 from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
 from fieldfare.filters.distributions import Distributions
 from fieldfare.node.config.addresses import is_loopback, origin_of, url_problem
+from fieldfare.node.config.federation import check_federation
 from fieldfare.node.config.movement_graph import places_of
 from fieldfare.node.config.names import is_name
 from fieldfare.node.config.settings import (
@@ -42,6 +44,7 @@ def check(config: Config, sources: Sources) -> None:
         raise sources.error("public_url", problem)
     _check_strategy(config.strategy, sources)
     _check_channels(config.channels, sources)
+    check_federation(config, sources)
     _check_versions(config, sources)
     _check_merging(config, sources)
     _check_http(config.http, sources)
@@ -94,9 +97,10 @@ def _check_channels(channels: ChannelSettings, sources: Sources) -> None:
     known: set[str] = set()
     for text in channels.types:
         type, node = channel_of(text)
-        if not type or (node and not is_name(node)):
+        if not type or (node and not is_name(node.removeprefix(AT))):
             raise sources.error(
-                "channels.types", f"{text!r} is no channel: write a type, or a type and a node, as quote=oslo"
+                "channels.types",
+                f"{text!r} is no channel: write a type, or a type and a node or domain, as quote=oslo or bid=@south",
             )
         if not node and not channels.hosts:
             raise sources.error(

@@ -111,13 +111,34 @@ class ChannelSettings(Part, frozen=True):
     """Types of events with a total order in the whole overlay. All nodes must have the same values."""
 
     types: tuple[str, ...] = ()
-    """types with a channel, each alone or with the node that numbers its events, as `quote` or `quote=oslo`"""
+    """types with a channel, each alone or with the node that numbers its events, as `quote` or `quote=oslo`; or with
+    the domain of that node, as `bid=@south`"""
     hosts: tuple[str, ...] = ()
     """names of the nodes among which the types without a node are divided, by hashing"""
     field: str = "type"
     """field of an event with the type"""
     first: Count = 1
     """number of the first event in a new channel; higher than all former numbers after the loss of a node's folder"""
+
+
+class BorderSettings(Part, frozen=True):
+    """The border to another domain: who dials, and which events cross, in either direction."""
+
+    url: str = ""
+    """node of the other domain to connect to, as a ws:// or wss:// URL; empty: that node connects to this one"""
+    token: Secret = Secret("")
+    """token for that node, made there for the name NODE@DOMAIN of this node"""
+    share: bool | str = False
+    """events that cross: all (true), none, or those of a filter. Both sides must share an event"""
+
+
+class FederationSettings(Part, frozen=True):
+    """Other domains: overlays that share some events with this one, and know nothing of its nodes."""
+
+    domain: str = ""
+    """name of this domain, as others know it; nodes with borders need it"""
+    borders: dict[str, BorderSettings] = {}
+    """borders of this node, by the name of the other domain: [federation.borders.NAME]"""
 
 
 class Limits(Part, frozen=True):
@@ -266,6 +287,7 @@ class Config(Part, frozen=True):
     mobility: MobilitySettings = MobilitySettings()
     prefix: PrefixSettings = PrefixSettings()
     channels: ChannelSettings = ChannelSettings()
+    federation: FederationSettings = FederationSettings()
     limits: Limits = Limits()
     places: PlacesSettings = PlacesSettings()
     http: Http = Http()
@@ -283,6 +305,7 @@ SECTIONS: Final[dict[str, type[Part]]] = {
     "mobility": MobilitySettings,
     "prefix": PrefixSettings,
     "channels": ChannelSettings,
+    "federation": FederationSettings,
     "limits": Limits,
     "places": PlacesSettings,
     "http": Http,

@@ -105,7 +105,7 @@ export class Overlay {
       if (this.self) lost(this.nodes.get(this.self), trouble);
     }
     this._changed(this);
-    const others = [...this.nodes.values()].filter((node) => node.name !== this.self && this._due(node));
+    const others = [...this.nodes.values()].filter((node) => node.name !== this.self && !node.name.includes("@") && this._due(node));
     await Promise.all(others.map((node) => this._lookAt(node)));
     this._changed(this);
   }

@@ -12,7 +12,7 @@ from json import JSONDecoder
 from typing import Final, NamedTuple
 from urllib.parse import quote, unquote_to_bytes
 
-from fieldfare.events import binary_mode, cloudevents, json, msgpack
+from fieldfare.events import binary_mode, cloudevents, encoded, json, msgpack
 from fieldfare.events.binary_mode import PLAIN, STRUCTURED
 from fieldfare.events.event import Event
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError
@@ -61,11 +61,11 @@ def read_events(kind: str, data: bytes) -> list[Event]:
     if kind == BATCH:
         return _numbered(cloudevents.decode, _elements(data))
     if kind == LINES:
-        return _numbered(json.decode, (line for line in data.split(b"\n") if line.strip()))
+        return _numbered(_plain, (line for line in data.split(b"\n") if line.strip()))
     if kind == PLAIN:
         if data.lstrip()[:1] == b"[":
-            return _numbered(json.decode, _elements(data))
-        return [_checked(json.decode, data)]
+            return _numbered(_plain, _elements(data))
+        return [_checked(_plain, data)]
     known = ", ".join((PLAIN, LINES, STRUCTURED, BATCH))
     shown = repr(kind[:100]) if kind else "missing"
     raise Problem(
@@ -120,6 +120,11 @@ def _after_space(text: str, at: int) -> int:
 
 
 _SPACE: Final = re.compile(r"[ \t\r\n]*")
+
+
+def _plain(text: bytes) -> Event:
+    event = encoded.of_json(text)
+    return json.decode(text) if event is None else event
 
 
 def _checked(decode: Callable[[bytes], Event], text: bytes) -> Event:

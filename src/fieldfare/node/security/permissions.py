@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 from fieldfare.filters import Filter, FilterTooComplex
+from fieldfare.matching.match.single_filter import check_of
 from fieldfare.node.security.errors import AccessDenied
 from fieldfare.node.security.principals import Principal
 from fieldfare.node.security.roles import Permission
@@ -27,7 +28,7 @@ def may_publish(principal: Principal, event: Mapping[str, object]) -> None:
     permission = principal.permissions.publish
     if permission is True:
         return
-    if permission is False or not permission.matches(event, "covers"):
+    if permission is False or not check_of(permission, "covers")(event):
         raise AccessDenied(_refusal(principal, "publish", "publish this event", "events that match"))
 
 

@@ -69,12 +69,12 @@ def recheck(core: Core, name: str, principal: Principal, now: float) -> list[str
     for id, filter in list(client.subscriptions.items()):
         problem = _problem(may_subscribe, principal, filter)
         if problem:
-            core.sessions.change_filters(m.Unsubscribe(id), name, now)
+            core.presence.change_filters(m.Unsubscribe(id), name, now)
             ended.append(f"the subscription {id} has ended: {problem}")
     for id, filter in list(client.advertisements.items()):
         problem = _problem(may_advertise, principal, filter)
         if problem:
-            core.sessions.change_filters(m.Unadvertise(id), name, now)
+            core.presence.change_filters(m.Unadvertise(id), name, now)
             ended.append(f"the advertisement {id} has ended: {problem}")
     for one in ended:
         logger.warning("session %s: %s", name, one)

@@ -197,7 +197,7 @@ class _Run:
 
     @property
     def why(self) -> str:
-        """What is wrong with it."""
+        """The fault of the file, as a text."""
         return f"{self.path.name} is damaged"
 
     def runs(self, position: int) -> Iterator[list[JournalEntry]]:

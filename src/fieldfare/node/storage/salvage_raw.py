@@ -24,7 +24,7 @@ _SMALLEST: Final = 26
 
 
 class Read(NamedTuple):
-    """What is in a file."""
+    """The content of a file, as far as the file can be read."""
 
     entries: list[JournalEntry]
     is_damaged: bool

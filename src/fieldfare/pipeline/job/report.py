@@ -55,7 +55,7 @@ class Reporter:
     """The reporter makes the reports of a pipeline, and writes and sends them."""
 
     def __init__(
-        self, pipeline: Pipeline, state: Path, subscriptions: Path | None, told: Callable[[PipelineReport], None]
+        self, pipeline: Pipeline, state: Path, subscriptions: str | Path | None, told: Callable[[PipelineReport], None]
     ) -> None:
         self._pipeline = pipeline
         self._catalogue = subscriptions

@@ -42,7 +42,7 @@ class Plan:
 
     pipeline: Pipeline
     records: DataFrame
-    subscriptions: Path | None
+    subscriptions: str | Path | None
     sinks: Sequence[Sink]
 
     @property

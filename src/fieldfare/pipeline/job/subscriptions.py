@@ -83,11 +83,11 @@ def _id(one: dict[str, str]) -> str:
 
 
 @contextmanager
-def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str], None]) -> Iterator[Path]:
+def followed(spark: SparkSession, match: Match, state: Path, told: Callable[[str], None]) -> Iterator[str | Path]:
     """Provide the path of a catalogue that follows the subscriptions; `told` gets warnings."""
     given = match.subscriptions
     if isinstance(given, str) and not is_node(given) and catalogue.is_catalogue(given):
-        yield Path(given)
+        yield given
         return
     path = state / "subscriptions"
     look = _looking(spark, match, path)

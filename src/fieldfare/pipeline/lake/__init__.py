@@ -1,1 +1,1 @@
-"""The event table on disk: commits, folders, compaction, and queries over the past."""
+"""The event table on disk: files, commits, versions, and queries over the past."""

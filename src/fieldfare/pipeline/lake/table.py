@@ -1,40 +1,46 @@
-"""The event table on disk: Parquet by type and day, written in batches or by a stream, each batch exactly once.
+"""The event table: a Delta table by type and day, written in batches or by a stream, each batch exactly once.
 
     write_stream(normalise(stream, fields), "lake", quarantine="bad", checkpoint="state").start()
     read_table(spark, "lake", since=…, types=["trade"])
 
-Spark's own file sink keeps a log, too, but only a single stream can add to that log: files can never be merged, and two
-writers exclude each other. So the table has a log of its own, see `commits`: files are written aside, moved to
-`kind=<type>/day=<day>/`, and belong to the table as soon as a commit names them. The commit also has the number of the
-batch, so that a batch which runs again after a crash adds nothing.
+A place is a folder, or a URL such as `s3://bucket/lake`. Spark's Python workers write Parquet from Arrow, and the
+driver commits the files (see `files` and `delta`), so no jar is needed. A reader needs none either: the files of a
+version are a DataFrame, read by Spark or, at `s3://`, by Python workers.
 """
 
 from __future__ import annotations
 
 import re
-import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
-import pyarrow.parquet as pq
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
 
 from fieldfare.events.values import utc
+from fieldfare.objects import absolute, is_url
 from fieldfare.pipeline.batch import Batch, query_id
-from fieldfare.pipeline.lake.commits import Commit, File, State, commit, load
-from fieldfare.pipeline.lake.folders import folder, folder_name, move, partitions, remove
+from fieldfare.pipeline.lake import delta
+from fieldfare.pipeline.lake.delta import DAY, KIND, PARTITION, Listed, commit
+from fieldfare.pipeline.lake.files import File, write_file
+from fieldfare.pipeline.lake.folders import folder, folder_name
+from fieldfare.pipeline.lake.rows import read_rows
 from fieldfare.pipeline.table.normalisation import Normalised
-from fieldfare.pipeline.table.schema import TableError, merged
+from fieldfare.pipeline.table.schema import TableError
+from fieldfare.pipeline.workers import check_workers
 
-STAGING: Final = "_staging"
 TIMELESS: Final = "none"
 """the day of events without a time"""
+_FILES: Final = "path string, rows long, bytes long, partition map<string, string>, stats string"
 
 
 def write_table(
@@ -45,35 +51,29 @@ def write_table(
     kind: Column | None = None,
     time: Column | None = None,
 ) -> bool:
-    """Add events to the table in a folder; False if the batch is empty, or if the table has the batch already.
+    """Add events to a table; False if the batch is empty, or if the table has the batch already.
 
     Args:
         events: a batch, of the event table's form or any other.
-        path: the folder, which is made if need be.
+        path: the folder or URL of the table, which is made if need be.
         batch: the name of the batch, by which a repetition is recognised.
         kind: the column that sorts the files, by default the type.
         time: the time whose day sorts the files, by default the time of the event.
     """
-    table = Path(path)
-    state = load(table)
-    if _is_there(state, batch):
+    table = delta.find(path)
+    if table is not None and delta.has(table, batch):
         return False
-    schema = _schema(state, events)
-    placed = events.withColumns(
-        {
-            KIND: folder(F.col("type") if kind is None else kind),
-            DAY: F.coalesce(_day(F.col("time") if time is None else time), F.lit(TIMELESS)),
-        }
+    delta.widened(table, events.schema)  # a column that does not fit is an error before any work
+    files = _written(
+        events.withColumns(
+            {
+                KIND: _kind(folder(F.col("type") if kind is None else kind)),
+                DAY: F.coalesce(_day(F.col("time") if time is None else time), F.lit(TIMELESS)),
+            }
+        ),
+        absolute(path),
     )
-    files = stage(placed.hint("rebalance", KIND, DAY), table)
-
-    def change(now: State) -> Commit | None:
-        if _is_there(now, batch) or not (files or now.schema is None):  # a table without rows has its columns
-            return None
-        about = Commit(tuple(files), schema=_schema(now, events) if now.schema != state.schema else schema)
-        return about if batch is None else msgspec.structs.replace(about, writer=batch.writer, batch=batch.number)
-
-    return commit(table, change)
+    return commit(path, files, events.schema, batch) and bool(files)
 
 
 def write_stream(
@@ -105,26 +105,28 @@ def read_table(
     since: datetime | None = None,
     until: datetime | None = None,
     types: Collection[str | None] | None = None,
+    version: int | datetime | None = None,
 ) -> DataFrame:
-    """Read the present table, or the events of a period, the end excluded, and of some types.
+    """Read a table, or the events of a period, the end excluded, and of some types.
 
-    Only files of these days and types are opened. Rows that are added later are not seen, and files that are compacted
-    away later are still read, see `clean`.
+    Only files of these days and types are opened. The rows are of the present version of the table, or of another
+    `version`, by number or by time. Files that are compacted away later are still read, see `clean`. Spark reads a
+    folder, and a URL for which there are jars, such as `s3a://`; Python workers read `s3://`.
     """
-    table = Path(path)
-    state = load(table)
-    if state.schema is None:
+    table = delta.find(path, version)
+    if table is None:
         raise TableError(f"{path} has no table: no commit was made there")
-    names = None if types is None else {folder_name(value) for value in types}
+    names = None if types is None else {partition_name(value) for value in types}
     first, last = (None if bound is None else utc(bound).date().isoformat() for bound in (since, until))
     wanted = [
         file
-        for file in state.files.values()
+        for file in delta.files_of(table)
         if (names is None or file.kind in names)
         and (first is None or first <= file.day != TIMELESS)
         and (last is None or file.day <= last)
     ]
-    found = read(spark, table, state, wanted)
+    columns = StructType([field for field in delta.schema_of(table) if field.name not in PARTITION])
+    found = _read(spark, wanted, columns)
     if types is not None:
         found = found.where(F.col("type").isin([*types]) | (F.col("type").isNull() & F.lit(None in types)))
     if since is not None:
@@ -132,11 +134,27 @@ def read_table(
     return found if until is None else found.where(F.col("time") < F.lit(until))
 
 
-def read(spark: SparkSession, table: Path, state: State, files: Iterable[File]) -> DataFrame:
-    """Read some files of a table, with all columns of the table."""
-    schema = StructType.fromJson(msgspec.json.decode(state.schema or ""))
-    paths = [_literal(str(table / file.path)) for file in files]
-    return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+def partition_name(value: str | None) -> str:
+    """Return the value of the partition for a type; `~` would not be the same in a URL.
+
+    >>> partition_name("trade"), partition_name("a/b"), partition_name(None)
+    ('trade', '-a_b-c14cddc033f64b9dea80ea675cf280a0', '-')
+    """
+    return folder_name(value).replace("~", "-")
+
+
+def _kind(name: Column) -> Column:
+    return F.translate(name, "~", "-")
+
+
+def _read(spark: SparkSession, files: Sequence[Listed], schema: StructType) -> DataFrame:
+    if not files:
+        return spark.createDataFrame([], schema)
+    paths = [file.path for file in files]
+    if is_url(paths[0]) and paths[0].startswith("s3://"):
+        check_workers(spark)
+        return read_rows(spark, paths, schema)
+    return spark.read.schema(schema).parquet(*map(_literal, paths))
 
 
 def _literal(path: str) -> str:
@@ -144,38 +162,49 @@ def _literal(path: str) -> str:
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
-def stage(placed: DataFrame, table: Path) -> list[File]:
-    """Write rows with a kind and a day into files of a table, still without a commit."""
-    aside = table / STAGING / uuid.uuid4().hex
-    try:
-        placed.write.partitionBy(KIND, DAY).parquet(str(aside))
-        return [
-            _moved(file, table, values[KIND], values[DAY], f"{aside.name}-{number}.parquet")
-            for number, (values, file) in enumerate(partitions(aside))
-        ]
-    finally:
-        remove(aside)
+def _written(placed: DataFrame, place: str) -> list[File]:
+    """Let workers write rows with a kind and a day into files of a table, file after file."""
+    check_workers(placed.sparkSession)
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for partition, rows in groupby(_parts(batches), key=lambda part: part[0]):
+            file = write_file(place, dict(zip(PARTITION, partition, strict=True)), (batch for _, batch in rows))
+            if file is not None:
+                yield pa.RecordBatch.from_pylist([msgspec.structs.asdict(file)], _ARROW)
+
+    sorted_rows = placed.hint("rebalance", KIND, DAY).sortWithinPartitions(KIND, DAY)
+    found = sorted_rows.mapInArrow(write, _FILES).collect()
+    return [msgspec.convert(row.asDict(), File) for row in found]
 
 
-KIND: Final = "_kind"
-DAY: Final = "_day"
+_ARROW: Final = pa.schema(
+    [
+        ("path", pa.string()),
+        ("rows", pa.int64()),
+        ("bytes", pa.int64()),
+        ("partition", pa.map_(pa.string(), pa.string())),
+        ("stats", pa.string()),
+    ]
+)
 
 
-def _moved(file: Path, table: Path, kind: str, day: str, name: str) -> File:
-    place = Path(f"kind={kind}", f"day={day}", name)
-    about = File(place.as_posix(), kind, day, pq.read_metadata(file).num_rows, file.stat().st_size)
-    move(file, table / place)
-    return about
+def _parts(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[tuple[str, str], pa.RecordBatch]]:
+    """Yield the rows of sorted batches as pieces of a single partition, with the partition apart."""
+    for batch in batches:
+        columns = [batch.column(name) for name in PARTITION]
+        rows = batch.drop_columns([*PARTITION])
+        start = 0
+        for stop in _ends(columns, batch.num_rows):
+            yield (columns[0][start].as_py(), columns[1][start].as_py()), rows.slice(start, stop - start)
+            start = stop
 
 
-def _is_there(state: State, batch: Batch | None) -> bool:
-    return batch is not None and state.batches.get(batch.writer, -1) >= batch.number
-
-
-def _schema(state: State, events: DataFrame) -> str:
-    """Return the schema of the table with the new columns added, as JSON."""
-    mine = StructType() if state.schema is None else StructType.fromJson(msgspec.json.decode(state.schema))
-    return merged(mine, events.schema).json()
+def _ends(columns: Sequence[Any], rows: int) -> list[int]:
+    """Return where each run of equal rows ends."""
+    changes = np.zeros(max(rows - 1, 0), bool)
+    for column in columns:
+        changes |= np.asarray(pc.not_equal(column[1:], column[:-1]))
+    return [*(int(place) + 1 for place in np.flatnonzero(changes)), rows] if rows else []
 
 
 def _day(time: Column) -> Column:

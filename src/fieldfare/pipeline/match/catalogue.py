@@ -1,24 +1,19 @@
-"""Subscriptions in bulk: versions of an index, each an immutable directory that every worker of a machine maps.
+"""Subscriptions in bulk: versions of an index, in files that never change and that all workers of a machine map.
 
-    catalogue/
-      v0000000001/index.ff              the engine's snapshot; its ids are row numbers in
-      v0000000001/subscriptions.arrow   id, owner and filter of each subscription
-      v0000000001/about.json            the number of subscriptions, and the fields of their filters
-      pins/…                            links to the version of a micro-batch, for its repetition after a crash
-      lock                              held for the moment in which a version or a pin appears
+    versions/v0000000001.json                  the number of subscriptions, the fields of their filters, the files
+    files/v0000000001-…/index.ff               the engine's snapshot, with row numbers as ids, of
+    files/v0000000001-…/subscriptions.arrow    id, owner and filter of each subscription
 
-A version appears by a rename, whole or not at all; the highest version is the current version. No function here needs
-Spark.
+A catalogue is a folder, or a URL such as `s3://bucket/subscriptions`, and then each machine has copies (see `copies`).
+A version appears whole or not at all; the highest version is the current version. `versions` has the
+steps, and the pins, which give a micro-batch one version. No function here needs Spark.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import shutil
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Iterator
+import uuid
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,15 +26,12 @@ from fieldfare.filters import Filter
 from fieldfare.filters.dialects import Dialect, read
 from fieldfare.filters.paths import Path as Anywhere
 from fieldfare.matching.index import Index
+from fieldfare.objects import Objects, absolute
+from fieldfare.pipeline.match import copies
+from fieldfare.pipeline.match import versions as steps
 
 INDEX: Final = "index.ff"
 SUBSCRIPTIONS: Final = "subscriptions.arrow"
-ABOUT: Final = "about.json"
-_PINS: Final = "pins"
-_LOCK: Final = "lock"
-_PINS_KEPT: Final = 1000
-_HOUR: Final = 3600
-_DAY: Final = 24 * _HOUR
 _LARGEST: Final = 2**63
 
 
@@ -63,6 +55,10 @@ class About(msgspec.Struct, frozen=True):
     count: int
     fields: list[str] | None
     """the paths in the filters; None if a filter looks at all fields"""
+    folder: str = ""
+    """the folder of the files"""
+    digests: dict[str, str] = {}
+    """the SHA-256 of each file"""
 
 
 @dataclass(frozen=True)
@@ -91,7 +87,7 @@ def write_version(path: str | Path, subscriptions: Iterable[Subscription], *, ke
     """
     given = _given(subscriptions)
     made = _made(given)
-    return _published(Path(path), lambda base: made(_kind(path, base, given)), keep)
+    return _published(Objects(path), lambda base: made(_kind(path, base, given)), keep)
 
 
 def amend(
@@ -104,26 +100,25 @@ def amend(
     given = _given(add)
     removed = set(remove)
     current(path)  # says so if there is none
-    return _published(Path(path), lambda base: _amended(Path(path), base, given, removed), keep)
+    return _published(Objects(path), lambda base: _amended(path, base, given, removed), keep)
 
 
 def is_catalogue(path: str | Path) -> bool:
     """Is there a catalogue at a path?"""
-    return bool(versions(path))
+    return steps.newest(Objects(path)) > 0
 
 
 def versions(path: str | Path) -> list[int]:
-    """Return the numbers of the versions on disk, in ascending order."""
-    folder = Path(path)
-    return sorted(int(found.name[1:]) for found in folder.glob("v" + "[0-9]" * 10)) if folder.is_dir() else []
+    """Return the numbers of the readable versions, in ascending order."""
+    return steps.present(Objects(path))
 
 
 def current(path: str | Path) -> int:
     """Return the number of the newest version."""
-    found = versions(path)
+    found = steps.newest(Objects(path))
     if not found:
         raise SubscriptionError(f"there is no catalogue of subscriptions at {path}: publish() makes one")
-    return found[-1]
+    return found
 
 
 def pinned(path: str | Path, moment: int) -> int:
@@ -132,54 +127,59 @@ def pinned(path: str | Path, moment: int) -> int:
     All tasks of the batch, and all repetitions after a crash, get the same version: for a day, and until there are many
     newer pins.
     """
-    pin = Path(path) / _PINS / str(moment)
-    with contextlib.suppress(FileNotFoundError):
-        return _version(pin)
-    with _alone(Path(path)) as lock:  # so that nobody forgets the version before the pin is there
-        with contextlib.suppress(FileNotFoundError):  # another task was first
-            return _version(pin)
-        version = current(path)
-        pin.parent.mkdir(exist_ok=True)
-        pin.symlink_to(Path("..") / _name(version))
-        if time.time() - lock.stat().st_mtime > _HOUR:  # now and then, for perhaps nobody publishes
-            lock.touch()
-            _still_pinned(Path(path))
+    place = Objects(path)
+    version = steps.pin(place, moment)
+    while version is None:
+        version = steps.pinned(place, moment, current(path))
     return version
 
 
 def opened(path: str, version: int) -> Opened:
     """Open a version, mapped into memory; the process keeps the last two versions open, even if deleted."""
-    stamp, found = _mapped(path, version)
-    if _stamp(path, version) not in {stamp, None}:  # the catalogue was deleted, and another made at its path
-        _mapped.cache_clear()
-        _, found = _mapped(path, version)
+    place = absolute(path)
+    try:
+        about = _about(place, version)
+    except SubscriptionError:  # the whole catalogue was deleted
+        if (place, version) in _last:
+            return _last[place, version]
+        raise
+    found = _mapped(place, about.folder, msgspec.json.encode(about))
+    _last[place, version] = found
+    while len(_last) > _OPEN:
+        del _last[next(iter(_last))]
     return found
 
 
-@lru_cache(maxsize=2)
-def _mapped(path: str, version: int) -> tuple[tuple[int, int] | None, Opened]:
-    folder = Path(path) / _name(version)
-    stamp = _stamp(path, version)
-    about = _about(path, version)
-    rows = _rows(folder)
-    return stamp, Opened(about, Index.open(folder / INDEX), rows["id"], rows["owner"])
+_OPEN: Final = 2
+_last: dict[tuple[str, int], Opened] = {}
+
+
+@lru_cache(maxsize=_OPEN)
+def _mapped(path: str, folder: str, described: bytes) -> Opened:
+    about = msgspec.json.decode(described, type=About)
+    rows = _rows(path, about)
+    return Opened(about, Index.open(_file(path, about, INDEX)), rows["id"], rows["owner"])
 
 
 def _about(path: str | Path, version: int) -> About:
     try:
-        return msgspec.json.decode((Path(path) / _name(version) / ABOUT).read_bytes(), type=About)
+        return msgspec.json.decode(Objects(path).read(steps.about_name(version)), type=About)
     except FileNotFoundError:
-        raise SubscriptionError(
-            f"version {version} of the catalogue {path} is gone: publish with a larger `keep`"
-        ) from None
+        raise _gone(path, version) from None
 
 
-def _stamp(path: str, version: int) -> tuple[int, int] | None:
-    """Return a mark that differs for another version of the same number; None for a deleted version."""
-    with contextlib.suppress(FileNotFoundError):
-        found = (Path(path) / _name(version) / ABOUT).stat()
-        return found.st_ino, found.st_mtime_ns
-    return None
+def _gone(path: str | Path, version: int) -> SubscriptionError:
+    return SubscriptionError(f"version {version} of the catalogue {path} is gone: publish with a larger `keep`")
+
+
+def _file(path: str | Path, about: About, name: str) -> Path:
+    """Return the path of a file of a version, or of a copy."""
+    try:
+        found = copies.local(Objects(path), f"{about.folder}/{name}", about.digests[name])
+        found.stat()
+    except FileNotFoundError:
+        raise _gone(path, about.version) from None
+    return found
 
 
 def _given(subscriptions: Iterable[Subscription]) -> list[tuple[Subscription, Filter]]:
@@ -208,11 +208,12 @@ def _checked(row: int, one: Subscription) -> tuple[Subscription, Filter]:
 
 def _kind(path: str | Path, base: int, given: list[tuple[Subscription, Filter]]) -> Any:
     """Return the type of the ids: the type in the version before, unless that version is empty."""
-    before = _rows(Path(path) / _name(base))["id"].type if base else None
+    about = _about(path, base) if base else None
+    before = None if about is None else _rows(path, about)["id"].type
     if not given:
         return before or pa.string()
     kind = pa.string() if isinstance(given[0][0].id, str) else pa.int64()
-    if before not in {None, kind} and _about(path, base).count:
+    if about is not None and before != kind and about.count:
         raise SubscriptionError(
             f"the ids in the catalogue {path} are {_called(before)}, and running streams depend on it; "
             f"these are {_called(kind)}: publish them at another path"
@@ -231,17 +232,19 @@ def _made(given: list[tuple[Subscription, Filter]]) -> Callable[[Any], _Content]
     return lambda kind: _Content(index, _batch(given, kind), fields)
 
 
-def _amended(path: Path, base: int, given: list[tuple[Subscription, Filter]], removed: set[str | int]) -> _Content:
+def _amended(
+    path: str | Path, base: int, given: list[tuple[Subscription, Filter]], removed: set[str | int]
+) -> _Content:
     """The content of a version after a change."""
     before = _about(path, base)
     kind = _kind(path, base, given)
-    old = _rows(path / _name(base))
+    old = _rows(path, before)
     for id in removed if before.count else ():
         if isinstance(id, str) != pa.types.is_string(old["id"].type):
             raise SubscriptionError(
                 f"{id!r} cannot be removed: the ids in the catalogue {path} are {_called(old['id'].type)}"
             )
-    index: Index[int] = Index.open(path / _name(base) / INDEX)
+    index: Index[int] = Index.open(_file(path, before, INDEX))
     place = {id: number for number, id in enumerate(old["id"].to_pylist()) if id is not None}
     gone = {one.id for one, _ in given} | removed
     for id in gone:
@@ -277,88 +280,39 @@ def _looked_at(filters: list[Filter]) -> list[str] | None:
     return sorted(frozenset().union(*(filter.fields() for filter in filters)))
 
 
-def _published(path: Path, make: Callable[[int], _Content], keep: int) -> int:
+def _published(place: Objects, make: Callable[[int], _Content], keep: int) -> int:
     """Write a version made from the newest version (0: none), and make it again if another writer was quicker."""
-    path.mkdir(parents=True, exist_ok=True)
     while True:
-        base = _newest(path)
+        base = steps.newest(place)
         try:
             content = make(base)
         except (OSError, SubscriptionError):
-            if _newest(path) == base:
+            if steps.newest(place) == base:
                 raise
             continue  # that version may have been forgotten while it was read
-        if _written(path, base, content, keep):
+        if _written(place, base + 1, content):
+            steps.forget(place, keep)
             return base + 1
 
 
-def _newest(path: Path) -> int:
-    return max(versions(path), default=0)
-
-
-def _written(path: Path, base: int, content: _Content, keep: int) -> bool:
-    """Let the version after `base` appear; False if `base` is not the newest version any more."""
-    with tempfile.TemporaryDirectory(dir=path, prefix=".") as name:  # if it is renamed, there is nothing to clean up
-        draft = Path(name)
-        content.index.save(draft / INDEX)
-        with pa.OSFile(str(draft / SUBSCRIPTIONS), "wb") as file, pa.ipc.new_file(file, content.rows.schema) as writer:
+def _written(place: Objects, version: int, content: _Content) -> bool:
+    """Let a version appear; False if another writer has taken its number."""
+    folder = f"files/{steps.name(version)}-{uuid.uuid4().hex}"
+    with tempfile.TemporaryDirectory(prefix="fieldfare-") as scratch:
+        index, rows = Path(scratch) / INDEX, Path(scratch) / SUBSCRIPTIONS
+        content.index.save(index)
+        with pa.OSFile(str(rows), "wb") as file, pa.ipc.new_file(file, content.rows.schema) as writer:
             writer.write_batch(content.rows)
-        about = About(base + 1, len(content.index), content.fields)
-        (draft / ABOUT).write_bytes(msgspec.json.encode(about))
-        draft.chmod(0o755)
-        with _alone(path):
-            if _newest(path) != base:
-                return False
-            draft.rename(path / _name(base + 1))
-            _forget(path, keep)
-            return True
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[Path]:
-    """Lock the catalogue against other writers and pins; the lock ends with its process. Yield the file."""
-    lock = path / _LOCK
-    with lock.open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield lock
-
-
-def _forget(path: Path, keep: int) -> None:
-    """Delete old versions, except those that a recent micro-batch may need again; open versions stay readable."""
-    used = _still_pinned(path)
-    old = [path / _name(version) for version in versions(path)[: -max(1, keep)] if version not in used]
-    for folder in [*old, *(draft for draft in path.glob(".*") if _abandoned(draft))]:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _still_pinned(path: Path) -> set[int]:
-    """Return the versions of recent micro-batches; a pin is deleted if the pin is a day old and many are newer.
-
-    The number alone does not decide: a stream that is down shares the catalogue with streams that go on.
-    """
-    folder = path / _PINS
-    pins = sorted((pin.lstat().st_mtime, pin) for pin in folder.iterdir()) if folder.is_dir() else []
-    over = [pin for at, pin in pins[:-_PINS_KEPT] if time.time() - at > _DAY]
-    for pin in over:
-        pin.unlink()
-    return {_version(pin) for _, pin in pins[len(over) :]}
-
-
-def _abandoned(draft: Path) -> bool:
-    """Tell whether a draft is too old to be finished by its writer."""
-    with contextlib.suppress(FileNotFoundError):  # finished just now
-        return time.time() - draft.stat().st_mtime > _DAY
+        for file in (index, rows):
+            place.put(f"{folder}/{file.name}", file)
+        digests = {file.name: copies.digest_of(file) for file in (index, rows)}
+    about = About(version, len(content.index), content.fields, folder, digests)
+    if steps.publish(place, version, msgspec.json.encode(about)):
+        return True
+    place.delete_folder(folder)
     return False
 
 
-def _rows(folder: Path) -> Any:
-    with pa.memory_map(str(folder / SUBSCRIPTIONS)) as file:
+def _rows(path: str | Path, about: About) -> Any:
+    with pa.memory_map(str(_file(path, about, SUBSCRIPTIONS))) as file:
         return pa.ipc.open_file(file).get_batch(0)
-
-
-def _name(version: int) -> str:
-    return f"v{version:010d}"
-
-
-def _version(pin: Path) -> int:
-    return int(pin.readlink().name[1:])

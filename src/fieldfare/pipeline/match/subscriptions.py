@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from fieldfare.filters.dialects import Dialect
 from fieldfare.matching.index import Index
+from fieldfare.objects import absolute
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription, SubscriptionError
 from fieldfare.pipeline.workers import check_workers
@@ -41,7 +42,7 @@ def placed(spark: SparkSession, subscriptions: DataFrame | str | Path) -> Place:
     check_workers(spark)
     if not isinstance(subscriptions, DataFrame):
         if catalogue.is_catalogue(subscriptions):
-            return Place(str(Path(subscriptions).absolute()))
+            return Place(absolute(subscriptions))
         if Path(subscriptions).suffix == ".ff":
             index: Index[str | int] = Index.open(subscriptions)
             wanted = [Subscription(id, index.filter(id)) for id in index]

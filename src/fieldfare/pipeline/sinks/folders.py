@@ -17,11 +17,11 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.lake.folders import folder, folder_name, move, partitions, remove
-from fieldfare.pipeline.lake.table import STAGING
 from fieldfare.pipeline.options import OptionError, Options
 from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
 
 _OWNER = "_owner"
+_STAGING = "_staging"
 
 
 class FolderOptions(Options, frozen=True):
@@ -66,7 +66,7 @@ def write_by_subscriber(
         owner: the column that names the subscriber.
     """
     place = Path(path)
-    aside = place / STAGING / uuid.uuid4().hex
+    aside = place / _STAGING / uuid.uuid4().hex
     try:
         placed = deliveries.withColumn(_OWNER, folder(F.col(owner).cast("string"))).repartition(_OWNER)
         placed.write.option("maxRecordsPerFile", 0).partitionBy(_OWNER).parquet(str(aside))

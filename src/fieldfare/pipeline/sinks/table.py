@@ -1,4 +1,4 @@
-"""The kind `lake`: the event table on disk, Parquet files by type and day with a log of commits (see `lake`).
+"""The kind `lake`: a Delta table by type and day, in a folder or a bucket (see `lake`).
 
 A commit names its batch, and the table accepts no batch twice.
 """
@@ -17,15 +17,15 @@ from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
 
 
 class TableOptions(Options, frozen=True):
-    """The options of a table on disk."""
+    """The options of the kind `lake`: the place of a Delta table."""
 
     path: str
-    """the folder of the table"""
+    """the folder or URL of the table"""
 
 
 @dataclass(frozen=True)
 class TableSink(Sink):
-    """A table on disk; rows of the quarantine, without type and time, are sorted by the day of their arrival."""
+    """A table; rows of the quarantine, without type and time, are sorted by the day of their arrival."""
 
     path: str
     quarantine: bool
@@ -39,5 +39,5 @@ class TableSink(Sink):
 
 
 def make(settings: SinkSettings) -> TableSink:
-    """Make a sink that adds to a table on disk."""
+    """Make a sink that adds to a table."""
     return TableSink(settings.read(TableOptions).path, settings.table == "quarantine")

@@ -43,9 +43,10 @@ def nodes_of(network: CoreNetwork) -> list[str]:
     return sorted(network.hosts.keys() - network.lost)
 
 
-def node_of(network: CoreNetwork, number: int) -> str:
-    """Return the node of a number."""
-    nodes = nodes_of(network)
+def node_of(network: CoreNetwork, number: int, near: str = "") -> str:
+    """Return the node of a number, in the domain of a node if one is given."""
+    domains = network.options.domains
+    nodes = [node for node in nodes_of(network) if not near or domains.near(node, near)]
     return nodes[number % len(nodes)]
 
 

@@ -110,7 +110,8 @@ class Move(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Connect the client to the node, which may be down."""
-        client_of(network, self.client).attach(node_of(network, self.node), make_before_break=self.keep)
+        client = client_of(network, self.client)
+        client.attach(node_of(network, self.node, near=client.home), make_before_break=self.keep)
 
 
 class LeaveFor(Act, frozen=True):
@@ -121,7 +122,8 @@ class LeaveFor(Act, frozen=True):
 
     def perform(self, network: CoreNetwork) -> None:
         """Send the hint to the node that serves the client, if any."""
-        client_of(network, self.client).leave_for(node_of(network, self.node))
+        client = client_of(network, self.client)
+        client.leave_for(node_of(network, self.node, near=client.home))
 
 
 class Detach(Act, frozen=True):

@@ -38,7 +38,7 @@ class ActiveFilter(NamedTuple):
     first_since: int = -1
     """when the first of the replaced filters began; -1: there are none"""
 
-    def settled(self, quiet: int, event: Event) -> bool:
+    def is_known(self, quiet: int, event: Event) -> bool:
         """Tell whether an event is due: every filter of the id since before a quiet moment accepts the event."""
         if self.since < quiet:
             return True

@@ -103,7 +103,7 @@ def liveness(
                 if quiet <= disturbed or (advertisements and not any_match(settled, record.event)):
                     continue
                 for client, id, asked in wanted:
-                    known = asked.settled(quiet, record.event) if durable else asked.since < quiet
+                    known = asked.is_known(quiet, record.event) if durable else asked.since < quiet
                     if known and (durable or network.joined(asked.broker, record.broker)):
                         owed[client].setdefault(event_id, set()).add(id)
     return found

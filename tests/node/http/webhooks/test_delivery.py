@@ -282,7 +282,7 @@ def test_many_subscriptions_do_not_wait_for_each_other() -> None:
 def test_a_session_without_its_webhook_ends(tmp_path: Path) -> None:
     async def main() -> None:
         async with api(tmp_path) as (service, _):
-            await service.node.submit(lambda core, now: core.sessions.attach("webhook:lost", "i", now))
+            await service.node.submit(lambda core, now: core.presence.attach("webhook:lost", "i", now))
         async with api(tmp_path) as (service, _):
             await until(lambda: "webhook:lost" not in service.node.core.sessions)
 

@@ -15,6 +15,7 @@ import msgspec
 from starlette.responses import Response
 
 from fieldfare.core.channel_inputs import MoveChannel
+from fieldfare.core.domains import domain_of, is_foreign
 from fieldfare.node.context import Context
 from fieldfare.node.http.admin.views import (
     ChannelToMove,
@@ -113,18 +114,20 @@ def _overview(service: Context, rates: Rates, webhooks: int) -> Overview:
         log=LogView(log.first, log.last, log.bytes),
         memory=_memory(),
         links=_links(service),
-        overlay=hood.reachable(),
+        overlay=hood.nodes(),
         webhooks=webhooks,
         beside={name: report() for name, report in node.reports.items()},
         prefix=_prefix(node.core.broker.routes),
         channels=_channels(node),
+        domain=hood.domain,
+        domains=sorted(domain_of(name) for name in hood.reachable() if is_foreign(name)),
     )
 
 
 async def _other(call: Call) -> Response:
     """Answer with the overview of another node. The question goes over the links, without the caller's token."""
     name, hood = call.request.path_params["name"], call.service.hood
-    if name == call.service.node.name or name not in hood.reachable():
+    if name == call.service.node.name or name not in hood.nodes():
         raise Problem(404, f"there is no other node {name[:200]} in this overlay")
     try:
         found = msgspec.json.decode(await hood.overviews.ask(name), type=Overview)
@@ -154,7 +157,7 @@ async def _move_channel(call: Call) -> Response:
     asked, node = await read(call, ChannelToMove), call.service.node
     if asked.type not in node.core.channels.homes.types:
         raise Problem(404, f"the settings of {node.name} have no channel of the type {asked.type[:200]}")
-    if asked.to not in call.service.hood.reachable():
+    if asked.to not in call.service.hood.nodes():
         raise Problem(404, f"there is no node {asked.to[:200]} in this overlay")
     await node.submit(MoveChannel(asked.type, asked.to))
     return Response(None, 202)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from fieldfare.core.devices import Device
+from fieldfare.core.device_places import Device
 from fieldfare.core.inputs import Leave, OfferSession
 from fieldfare.core.member_inputs import RemoveDevice
 from fieldfare.core.state import INTERNAL, Session
@@ -52,7 +52,7 @@ def view(node: Node, name: str, one: Session) -> dict[str, Any]:
         "owner": one.owner,
         "durable": one.durable,
         "here": one.connected,
-        "seen": one.last_seen + node.core.ahead,
+        "seen": one.last_seen + node.core.journal.ahead,
         "published": one.sequence,
         "delivered": one.count,
         "acknowledged": one.acknowledged,
@@ -113,7 +113,8 @@ async def _details(call: Call) -> Response:
 
 def _device(node: Node, session: Session, label: str, one: Device) -> DeviceView:
     waiting = sum(number > one.acknowledged for number in session.pending)
-    return DeviceView(label, bool(one.member), one.last_seen + node.core.ahead, one.acknowledged, waiting, one.dropped)
+    seen = one.last_seen + node.core.journal.ahead
+    return DeviceView(label, bool(one.member), seen, one.acknowledged, waiting, one.dropped)
 
 
 async def _end(call: Call) -> Response:
@@ -145,7 +146,7 @@ async def _move(call: Call) -> Response:
     session = node.core.sessions.get(asked.session)
     if session is None or not session.durable or asked.session.startswith(INTERNAL):
         raise Problem(404, f"there is no durable session {asked.session[:200]} of a client")
-    if asked.to == node.name or asked.to not in call.service.hood.reachable():
+    if asked.to == node.name or asked.to not in call.service.hood.nodes():
         raise Problem(404, f"there is no other node {asked.to[:200]} in this overlay")
     ticket = node.fresh_name()
     await node.submit(OfferSession(asked.session, asked.to, ticket))

@@ -111,6 +111,10 @@ class Overview(msgspec.Struct, frozen=True):
     prefix: PrefixView | None = None
     """None: another strategy"""
     channels: list[ChannelView] = []
+    domain: str = ""
+    """domain of the node, if it has borders"""
+    domains: list[str] = []
+    """other domains that the node reaches"""
 
 
 class SessionView(msgspec.Struct, frozen=True):

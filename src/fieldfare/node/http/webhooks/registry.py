@@ -109,7 +109,7 @@ class Webhooks:
         self._check_alive(hook)
 
         def job(core: Core, now: float) -> None:
-            core.sessions.change_filters(m.Subscribe(hook.id, filter), hook.session, now)
+            core.presence.change_filters(m.Subscribe(hook.id, filter), hook.session, now)
             core.store_row(Row("webhook", (hook.id,), msgspec.to_builtins(new)))
 
         await self._node.submit(job)

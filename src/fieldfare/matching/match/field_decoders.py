@@ -1,4 +1,4 @@
-"""Decoders of JSON for some fields only: a generated struct for the looked-at members, and msgspec skips the rest.
+"""Decoders for some fields only, of JSON or MessagePack: a struct of the looked-at members, and msgspec skips the rest.
 
 A nested path is a struct in a struct. A member at which a path ends is decoded whole, so that lists, objects and the
 paths below are there if a value is no scalar; the event's own functions then make fields of the few members.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -22,14 +23,34 @@ from fieldfare.matching.match.value_columns import column_of
 
 TIMES: Final = ("time",)
 """the fields in which a string may be a timestamp, as in `fieldfare.events.json`"""
-_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
-_OR_MISSING: Final = _SCALARS | {UnsetType}
+_SCALARS: Final[frozenset[type]] = frozenset({str, int, float, bool, type(None)})
 MOST_PATHS: Final = 64
 """paths from which a struct takes longer than whole objects: each path costs something even if a text lacks it"""
 _MOST_CUTS: Final = 6
 """dots in a path that may be dots of names; the ways to read a path double with each"""
-_UNWRITABLE: Final = re.compile('[\\x00-\\x1f"\\\\]')
-"""characters that a key has only as an escape; the look over a text leaves such keys to the full reader"""
+UNWRITABLE: Final = re.compile('[\\x00-\\x1f"\\\\]')
+"""characters that a name of a struct cannot have; JSON has them as escapes, which only the full reader reads"""
+
+
+class Form(NamedTuple):
+    """Everything in which decoders of JSON and of MessagePack differ."""
+
+    decoder: Callable[[Any], Any]
+    event: Callable[[dict[str, Any]], Event]
+    """makes an event of decoded members"""
+    scalars: frozenset[type]
+    """kinds of decoded values that are values of fields as they are"""
+    times: Collection[str] = ()
+    """fields in which a string may be a timestamp"""
+
+
+JSON: Final = Form(
+    msgspec.json.Decoder,
+    lambda tree: Event(untag_fields(tree, "", 0, DEFAULT_LIMITS, TIMES)),
+    _SCALARS,
+    TIMES,
+)
+MSGPACK: Final = Form(msgspec.msgpack.Decoder, Event, _SCALARS | {datetime, bytes})
 
 
 def decoders_of(paths: Collection[str], *, dotted: bool) -> Decoders:
@@ -55,34 +76,40 @@ class Columns(NamedTuple):
 class Decoder:
     """A decoder for the fields at some paths, from texts that the full reader would accept."""
 
-    def __init__(self, paths: Collection[str], *, dotted: bool) -> None:
+    def __init__(self, paths: Collection[str], *, dotted: bool, form: Form = JSON) -> None:
         """Make a decoder; with `dotted`, names with dots are found too, and more slowly."""
         reachable = [path for path in paths if dotted or path.count(".") < DEFAULT_LIMITS.depth]
         shape = _shape_of(frozenset(reachable), dotted=dotted)
-        self._decoder = msgspec.json.Decoder(shape)
+        self._form = form
+        self._decoder = form.decoder(shape)
         self.decode: Callable[[bytes], Any] = self._decoder.decode
         """reads a text; ValueError for a text that is not JSON"""
         places = {} if dotted else dict(_places(shape))
         self._paths = tuple(places)
         self._getters = [attrgetter(place) for place in places.values()]
         self._get = attrgetter(*places.values()) if len(places) > 1 else None
-        self._times = not places.keys().isdisjoint(TIMES)
+        self._times = not places.keys().isdisjoint(form.times)
+        self._or_missing = form.scalars | {UnsetType}
 
     def fields(self, top: Any) -> Mapping[str, object]:
         """Return the fields of a text that `decode` has read."""
         if not self._paths:
-            return _read_whole(top)
+            return self._read_whole(top)
         try:
             values = self._get(top) if self._get is not None else (self._getters[0](top),)
         except AttributeError:  # a list or a scalar where a path goes on
-            return _read_whole(top)
-        if _SCALARS.issuperset(map(type, values)):
+            return self._read_whole(top)
+        if self._form.scalars.issuperset(map(type, values)):
             fields = dict(zip(self._paths, values))  # noqa: B905 - `strict` takes half as long again
-        elif _OR_MISSING.issuperset(map(type, values)):
+        elif self._or_missing.issuperset(map(type, values)):
             fields = {path: value for path, value in zip(self._paths, values, strict=True) if value is not UNSET}
         else:
-            return _read_whole(top)
+            return self._read_whole(top)
         return _with_times(fields) if self._times else fields
+
+    def _read_whole(self, top: Any) -> Mapping[str, object]:
+        """Return the fields of the decoded members as an event of these members has them."""
+        return self._form.event(_tree(top)).fields
 
     def columns(self, lines: bytes | memoryview, count: int) -> Columns:
         """Return the fields of some lines. ValueError if there are not as many lines of JSON."""
@@ -90,7 +117,7 @@ class Decoder:
         if len(tops) != count:
             raise ValueError(f"{len(tops)} texts in {count} lines")
         if not self._paths:
-            return Columns(pa.record_batch([pa.nulls(count)], [""]), dict(enumerate(map(_read_whole, tops))))
+            return Columns(pa.record_batch([pa.nulls(count)], [""]), dict(enumerate(map(self._read_whole, tops))))
         odd: set[int] = set()
         arrays = [self._column(path, get, tops, odd) for path, get in zip(self._paths, self._getters, strict=True)]
         batch = pa.RecordBatch.from_arrays(arrays, names=self._paths)
@@ -110,8 +137,9 @@ class Decoder:
 class WideDecoder:
     """A decoder for many paths, which reads whole objects and drops the members that lead nowhere."""
 
-    def __init__(self, paths: Collection[str]) -> None:
-        self._decoder = msgspec.json.Decoder(dict[str, Any])
+    def __init__(self, paths: Collection[str], *, form: Form = JSON) -> None:
+        self._form = form
+        self._decoder = form.decoder(dict[str, Any])
         self.decode: Callable[[bytes], Any] = self._decoder.decode
         self._names = frozenset(path.partition(".")[0] for path in paths)
 
@@ -119,9 +147,9 @@ class WideDecoder:
         """Return the fields of a text that `decode` has read."""
         names = self._names
         tree = {name: value for name, value in top.items() if name in names}
-        if _SCALARS.issuperset(map(type, tree.values())):
-            return _with_times(tree)
-        return _fields_of(tree)
+        if self._form.scalars.issuperset(map(type, tree.values())):
+            return _with_times(tree) if self._form.times else tree
+        return self._form.event(tree).fields
 
     def columns(self, lines: bytes | memoryview, count: int) -> Columns:
         """Return the fields of some lines, none of them in columns: most columns would be empty."""
@@ -153,7 +181,7 @@ def _shape_of(paths: frozenset[str], *, dotted: bool) -> type[msgspec.Struct]:
     whole: set[str] = set()
     for path in paths:
         for name, rest in _cuts(path, dotted=dotted):
-            if _UNWRITABLE.search(name):
+            if UNWRITABLE.search(name):
                 continue
             if rest is None:
                 whole.add(name)
@@ -190,16 +218,6 @@ def _places(shape: type[msgspec.Struct], path: str = "", place: str = "") -> Ite
             yield path + field.encode_name, place + field.name
         else:
             yield from _places(type(field.default), f"{path}{field.encode_name}.", f"{place}{field.name}.")
-
-
-def _read_whole(top: Any) -> Mapping[str, object]:
-    """Return the fields of the decoded members of a text."""
-    return _fields_of(_tree(top))
-
-
-def _fields_of(tree: dict[str, Any]) -> Mapping[str, object]:
-    """Return the fields as an event of these members has them."""
-    return Event(untag_fields(tree, "", 0, DEFAULT_LIMITS, TIMES)).fields
 
 
 def _tree(members: msgspec.Struct) -> dict[str, Any]:
