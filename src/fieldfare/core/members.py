@@ -157,7 +157,7 @@ class Members(SessionWatcher, DeliveryWatcher):
             raise RequestRefused(f"delivery {max(numbers)} was not sent: the last was {session.sent}")
         for number in numbers:
             if sharing is not None and sharing.release(member, number):
-                self._core.buffer.freed.append((name, number))
+                self._buffer.freed.append((name, number))
                 self._finish(name, session, number)
         self._advance(name, session)
         self._wake(name)
