@@ -13,6 +13,7 @@ EXTRAS: Final = {
     "aiomqtt": "mqtt",
     "confluent_kafka": "kafka",
     "nats": "nats",
+    "yaml": "sigma",
 }
 """the extra of each module that is part of one"""
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -107,8 +107,19 @@ class Kafka:
     def create(self, topic: str, partitions: int = 1) -> str:
         """Make a topic, and return its name."""
         admin = self.admin()  # it ends with its last name, and its futures with it
-        (made,) = admin.create_topics([NewTopic(topic, partitions, 1)]).values()
-        made.result()
+
+        def made() -> bool:
+            """Tell whether the topic is made: a broker that has just started, on a slow machine, is fenced at first."""
+            (answer,) = admin.create_topics([NewTopic(topic, partitions, 1)]).values()
+            try:
+                answer.result()
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.INVALID_REPLICATION_FACTOR:
+                    raise
+                return False
+            return True
+
+        wait_until(made)
         wait_until(lambda: len(getattr(admin.list_topics().topics.get(topic), "partitions", ())) == partitions)
         return topic
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, cast
 
 from fieldfare.filters.filter import Filter
-from fieldfare.filters.languages import cesql, native, ruler, subscriptions
+from fieldfare.filters.languages import cesql, native, ruler, sigma, subscriptions
 
 
 class Dialect(StrEnum):
@@ -17,6 +17,7 @@ class Dialect(StrEnum):
     CESQL = "cesql"
     CLOUDEVENTS = "cloudevents"
     RULER = "ruler"
+    SIGMA = "sigma"
 
 
 def read(written: object, dialect: Dialect) -> Filter:
@@ -35,6 +36,8 @@ def read(written: object, dialect: Dialect) -> Filter:
                 return subscriptions.parse(_document(written))
             case Dialect.RULER:
                 return ruler.parse(cast(Any, written))
+            case Dialect.SIGMA:
+                return sigma.parse(cast(Any, written))
     except ValueError as error:
         raise ValueError(_in_a_line(str(error))) from None
 

@@ -84,6 +84,57 @@ def _matches(value: object, pattern: str, *, ignore_case: bool) -> bool:
     return isinstance(value, str) and _pattern(pattern, ignore_case=ignore_case).matches(value)
 
 
+class _Fitting:
+    """LIKE patterns, one of which must fit; pieces of ASCII texts are found in the text in lower case."""
+
+    def __init__(self, patterns: tuple[str, ...], ignore_case: bool) -> None:
+        made = [like(pattern, ignore_case=ignore_case) for pattern in patterns]
+        pieces = [one.piece for one in made]
+        self._pieces = [piece.lower() for piece in pieces if piece and ignore_case and piece.isascii()]
+        self._ascii = [one for one, piece in zip(made, pieces, strict=True) if not (piece and ignore_case)]
+        self._all = made
+
+    def any(self, value: object) -> bool:
+        """Tell whether a pattern fits a string, or an element of a list."""
+        if isinstance(value, (tuple, list)):
+            return any(self.any(element) for element in value)
+        if not isinstance(value, str):
+            return False
+        if not value.isascii():
+            return any(one.matches(value) for one in self._all)
+        lower = value.lower()
+        return any(piece in lower for piece in self._pieces) or any(one.matches(value) for one in self._ascii)
+
+
+def _more_patterns(few: Sequence[Any], many: Sequence[Any]) -> bool:
+    """Tell whether a call has all patterns of another call on the same field."""
+    return bool(few[0] == many[0] and {*few[1:]} <= {*many[1:]})
+
+
+_fitting = lru_cache(maxsize=4096)(_Fitting)
+
+
+def check_regex(written: str) -> None:
+    """Raise a ValueError for a regular expression that RE2 does not take, such as one with a look-ahead."""
+    try:
+        _finds("", written)
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("Invalid regular expression: ").strip()) from None
+
+
+def _finds(value: object, written: str) -> bool:
+    """Tell whether RE2, which takes linear time, finds a regular expression in a string, or in a string in the list."""
+    if isinstance(value, (tuple, list)):
+        return any(_finds(element, written) for element in value)
+    if len(written) > MAX_PATTERN:
+        raise ValueError(f"the regular expression has more than {MAX_PATTERN} characters")
+    import pyarrow as pa  # noqa: PLC0415 - few filters have regular expressions
+    from pyarrow import compute  # noqa: PLC0415
+
+    found = compute.match_substring_regex(pa.scalar(value), pattern=written) if isinstance(value, str) else None
+    return found is not None and found.as_py() is True
+
+
 def _in_network(address: object, network: object) -> bool:
     """Tell whether the address, or an address in the list, is in the network."""
     if isinstance(address, (tuple, list)):
@@ -114,6 +165,16 @@ register("LOWER", lambda value: _text(value).lower())
 register("UPPER", lambda value: _text(value).upper())
 register("TRIM", lambda value: _text(value).strip())
 CIDR: Final = register("CIDR", _in_network, implies=_in_wider_network)
+REGEX: Final = register("REGEX", _finds)
+"""a regular expression of RE2, found anywhere in a string or in an element of a list"""
+LIKE_ANY: Final = register(
+    "LIKE_ANY", lambda value, *patterns: _fitting(patterns, False).any(value), implies=_more_patterns
+)
+"""LIKE with several patterns, one of which must fit; of a list, some element"""
+ILIKE_ANY: Final = register(
+    "ILIKE_ANY", lambda value, *patterns: _fitting(patterns, True).any(value), implies=_more_patterns
+)
+"""ILIKE with several patterns, one of which must fit; of a list, some element"""
 MATCHES: Final = register("MATCHES", lambda value, pattern: _matches(value, pattern, ignore_case=False))
 """LIKE for patterns too complex to analyse"""
 IMATCHES: Final = register("IMATCHES", lambda value, pattern: _matches(value, pattern, ignore_case=True))

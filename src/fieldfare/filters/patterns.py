@@ -58,6 +58,21 @@ class Pattern:
         return self.text, self.ignore_case
 
     @cached_property
+    def piece(self) -> str:
+        """The text between two `%` that is the whole pattern, or ""."""
+        inside = self.tokens[1:-1]
+        if len(self.tokens) < 3 or (self.tokens[0], self.tokens[-1]) != (MANY, MANY):
+            return ""
+        return "".join(map(str, inside)) if all(isinstance(token, str) for token in inside) else ""
+
+    @cached_property
+    def _lower(self) -> Pattern | None:
+        """The pattern for ASCII texts in lower case, if that is the same question."""
+        if not self.ignore_case or not all(token.isascii() for token in self.tokens if isinstance(token, str)):
+            return None
+        return Pattern(tuple(token.lower() if isinstance(token, str) else token for token in self.tokens))
+
+    @cached_property
     def _runs(self) -> tuple[Run, ...]:
         """The runs of characters and `_` between the `%`."""
         parts: list[list[Token]] = [[]]
@@ -73,6 +88,8 @@ class Pattern:
 
         The first and the last run are anchored; the others are found leftmost first.
         """
+        if self.ignore_case and text.isascii() and self._lower is not None:
+            return self._lower.matches(text.lower())
         first, *middle = self._runs
         if not middle:
             return first.length == len(text) and first.fits(text, 0)

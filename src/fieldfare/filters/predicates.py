@@ -23,6 +23,7 @@ from fieldfare.filters.literals import literal, writable
 from fieldfare.filters.machines import TooComplex
 from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.valueset import ValueSet
+from fieldfare.filters.whole import meets_dimension
 
 TYPES: Final = {
     "NULL": valueset.whole(Kind.NULL),
@@ -110,6 +111,7 @@ def _compare(arguments: Sequence[Expression]) -> Expression:
 _SPECIAL: Final[dict[str, Callable[[Sequence[Expression]], Expression]]] = {
     "COMPARE": _compare,
     "CESQL": cesql_dimension,
+    "MEETS": meets_dimension,
 }
 """expressions that are written like function calls"""
 

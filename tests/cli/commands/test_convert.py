@@ -164,3 +164,28 @@ def test_the_program_reads_standard_input(programs: str) -> None:
     command = [f"{programs}/fieldfare", "convert", "-"]
     done = subprocess.run(command, input="5 > price\n", capture_output=True, text=True, check=True)
     assert done.stdout == "price < 5\n"
+
+
+RULE = """
+id: 11-22
+logsource: {product: windows}
+detection: {s: {Image|endswith: 'cmd.exe'}, condition: s}
+"""
+
+
+def test_a_folder_of_rules(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "a.yml").write_text(RULE + "---\ntitle: b\ndetection: {s: {x|hour: 1}, condition: s}\n")
+    (tmp_path / "deep" / "c.yaml").write_text(RULE.replace("11-22", "33").replace("windows", "linux"))
+    (tmp_path / "schema.toml").write_text('[[sources]]\nproduct = "windows"\nfilter = "EventID = 1"\n')
+    result = run("--from", "sigma", "--file", tmp_path, "--errors", "skip")
+    assert result.stdout.splitlines() == [
+        "11-22\tANY Image ILIKE '%cmd.exe' AND logsource.product = 'windows'",
+        "33\tANY Image ILIKE '%cmd.exe' AND logsource.product = 'linux'",
+    ]
+    assert "a.yml:b: at /detection/s/x|hour: the modifier hour is not supported" in result.stderr
+    mapped = run("--from", "sigma", "--file", tmp_path, "--schema", tmp_path / "schema.toml", "--errors", "skip")
+    assert mapped.stdout.splitlines() == ["11-22\tEventID = 1 AND ANY Image ILIKE '%cmd.exe'"]
+    assert "no source for product linux" in mapped.stderr
+    assert run("--from", "sigma", "--file", tmp_path / "a.yml", "--schema", tmp_path / "none.toml").exit_code == 2
+    assert "dialect sigma" in run("--file", tmp_path / "a.yml").stderr

@@ -11,17 +11,24 @@ from fieldfare.cli.errors import Errors, InputError, reported
 from fieldfare.cli.formats import inputs
 from fieldfare.cli.formats.dialects import Dialect, Target, parse, render
 from fieldfare.cli.formats.filter_files import NamedEntry, read_entries
+from fieldfare.filters.languages.sigma import LogSchema
 
 
 @reported()
-def command(
+def command(  # noqa: PLR0917 - options of a command
     text: Annotated[
         str | None,
         typer.Argument(help="Filter; - reads filters from standard input, one a line.", metavar="FILTER"),
     ] = None,
-    file: Annotated[str | None, typer.Option(metavar="FILE", help="File of filters, one a line.")] = None,
+    file: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="File of filters, one a line; or a folder of rules of Sigma."),
+    ] = None,
     source: Annotated[Dialect, typer.Option("--from", help="Language of the filters.")] = Dialect.NATIVE,
     target: Annotated[Target, typer.Option("--to", help="Language of the result.")] = Target.NATIVE,
+    schema: Annotated[
+        str | None, typer.Option(metavar="FILE", help="TOML file that says how log events look to rules of Sigma.")
+    ] = None,
     errors: Annotated[
         Errors, typer.Option(help="At a filter that cannot be converted, stop, or skip and count it.")
     ] = Errors.STOP,
@@ -31,19 +38,22 @@ def command(
     A filter in any language means a set of events. The command writes the set in another language, or says that the
     other language cannot express the set. Names are kept: in a file, a line is NAME<TAB>FILTER or just FILTER.
     The languages are native, cesql (CloudEvents SQL; read only), cloudevents (the filters of the CloudEvents
-    Subscriptions API) and ruler (the event patterns of Event Ruler and Amazon EventBridge).
+    Subscriptions API), ruler (the event patterns of Event Ruler and Amazon EventBridge) and sigma (detection rules in
+    YAML; read only).
 
     Examples:
         fieldfare convert "ANY symbol = 'ACME' AND ANY price < 20" --to ruler
         fieldfare convert "type IN ('trade', 'quote')" --to cloudevents
         fieldfare convert --from cesql "type LIKE 'com.acme.%' AND EXISTS subject"
         fieldfare convert --from ruler '{"price": [{"numeric": [">", 10, "<=", 20]}]}'
+        fieldfare convert --from sigma --file rules/ --schema windows.toml --errors skip
     """
+    known = _schema(schema)
     count = skipped = 0
     for entry in _entries(text, file, source):
         count += 1
         try:
-            typer.echo(_converted(entry, target))
+            typer.echo(_converted(entry, target, known))
         except InputError as error:
             if errors is Errors.STOP:
                 raise
@@ -53,11 +63,21 @@ def command(
         typer.echo(f"{skipped:,} of {count:,} filters skipped", err=True)
 
 
-def _converted(entry: NamedEntry | InputError, target: Target) -> str:
+def _schema(file: str | None) -> LogSchema:
+    if file is None:
+        return LogSchema()
+    try:
+        with inputs.source_of(file).open() as stream:
+            return LogSchema.read(stream.read().decode(), file)
+    except (OSError, ValueError) as error:
+        raise InputError(file, error) from None
+
+
+def _converted(entry: NamedEntry | InputError, target: Target, schema: LogSchema) -> str:
     if isinstance(entry, InputError):
         raise entry
     place, name, written, dialect = entry
-    result = render(parse(written, dialect, place), target, place)
+    result = render(parse(written, dialect, place, schema), target, place)
     return f"{name}\t{result}" if name else result
 
 
@@ -68,9 +88,10 @@ def _entries(text: str | None, file: str | None, dialect: Dialect) -> Iterator[N
     if text is not None and text != inputs.STDIN:
         yield NamedEntry("FILTER", "", text, dialect)
         return
-    source = inputs.source_of(file if file is not None else inputs.STDIN)
-    for entry in read_entries(source, dialect):
-        if isinstance(entry, NamedEntry) and entry.place == f"{source.name}:{entry.name}":
-            yield entry._replace(name="")
-        else:
-            yield entry
+    for source in inputs.sources_of(file if file is not None else inputs.STDIN):
+        for entry in read_entries(source, dialect):
+            numbered = isinstance(entry, NamedEntry) and entry.place == f"{source.name}:{entry.name}"
+            if isinstance(entry, NamedEntry) and numbered and isinstance(entry.written, str):
+                yield entry._replace(name="")
+            else:
+                yield entry

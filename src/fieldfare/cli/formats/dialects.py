@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from typing import Any, cast
 
 from fieldfare.cli.errors import InputError
 from fieldfare.filters import Filter
 from fieldfare.filters.dialects import Dialect, read
+from fieldfare.filters.languages.sigma import rules
+from fieldfare.filters.languages.sigma.rules import LOGSOURCE
+from fieldfare.filters.languages.sigma.schema import LogSchema
 
 __all__ = ["Dialect", "Target", "parse", "render"]
 
@@ -20,9 +24,11 @@ class Target(StrEnum):
     RULER = "ruler"
 
 
-def parse(written: object, dialect: Dialect, place: str = "") -> Filter:
+def parse(written: object, dialect: Dialect, place: str = "", schema: LogSchema = LOGSOURCE) -> Filter:
     """Return the filter of a text or, in a JSON dialect, of a document; `place` stands in the error message."""
     try:
+        if dialect is Dialect.SIGMA:
+            return rules.parse(cast(Any, written), schema)
         return read(written, dialect)
     except ValueError as error:
         raise InputError(place, error) from None

@@ -2,7 +2,8 @@
 
 In a text file a line is `NAME<TAB>FILTER`, or just `FILTER`, whose name is then the number of the line; blank lines and
 lines that start with `#` are skipped. A JSON line is `{"id": ..., "filter": ..., "dialect": ...}`, and needs only
-`filter`, a text or, in a JSON dialect, a document. CSV and Parquet have the columns `id` and `filter`.
+`filter`, a text or, in a JSON dialect, a document. CSV and Parquet have the columns `id` and `filter`. A YAML file has
+rules of Sigma, whose names are their ids.
 
 A bad line does not end the reading: the reader yields an `InputError`, and the caller decides.
 """
@@ -54,7 +55,12 @@ def read_filters(source: Source, dialect: Dialect) -> list[Named]:
 
 def read_entries(source: Source, dialect: Dialect) -> Iterator[NamedEntry | InputError]:
     """Yield the entries of a file in their order."""
-    readers = {"jsonl": _jsonl, "ndjson": _jsonl, "json": _jsonl, "csv": _csv, "parquet": _parquet, "pq": _parquet}
+    readers = {
+        **dict.fromkeys(("jsonl", "ndjson", "json"), _jsonl),
+        "csv": _csv,
+        **dict.fromkeys(("parquet", "pq"), _parquet),
+        **dict.fromkeys(("yml", "yaml"), _yaml),
+    }
     with source.open() as stream:
         yield from readers.get(source.suffix, _text)(stream, source.name, dialect)
 
@@ -116,6 +122,20 @@ def _parquet(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[NamedEn
     for number, row in enumerate(table.to_pylist(), 1):
         name = row.get("id")
         yield NamedEntry(f"{file}:row {number}", str(number if name is None else name), row["filter"] or "", dialect)
+
+
+def _yaml(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[NamedEntry | InputError]:
+    from fieldfare.filters.languages import sigma
+
+    if dialect is not Dialect.SIGMA:
+        yield InputError(file, "a YAML file has rules of Sigma; say so with the dialect sigma")
+        return
+    try:
+        for number, rule in enumerate(sigma.documents(stream.read()), 1):
+            name = str(rule.get("id") or rule.get("title") or number)
+            yield NamedEntry(f"{file}:{name}", name, rule, dialect)
+    except ValueError as error:
+        yield InputError(file, error)
 
 
 def _lines(stream: IO[bytes]) -> Iterator[tuple[int, str | UnicodeDecodeError]]:

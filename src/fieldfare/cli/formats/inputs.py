@@ -36,6 +36,13 @@ def source_of(path: str) -> Source:
     return Source(path, lambda: Path(path).open("rb"))
 
 
+def sources_of(path: str) -> list[Source]:
+    """Return the source of a path or, for a folder, those of all YAML files below, in order."""
+    if path == STDIN or not Path(path).is_dir():
+        return [source_of(path)]
+    return [source_of(str(file)) for file in sorted(Path(path).rglob("*.y*ml")) if file.suffix in (".yml", ".yaml")]
+
+
 def sample(name: str) -> Source:
     """Return a file of the market data in the package: `events.jsonl` or `filters.txt`."""
     file = resources.files("fieldfare") / "data" / "market" / name

@@ -19,6 +19,7 @@ from fieldfare.filters.patterns import MANY, Pattern
 from fieldfare.filters.strings import Language, StringSet
 from fieldfare.filters.valueset import Atom, ValueSet
 from fieldfare.matching.match.substrings import Substring
+from fieldfare.matching.store.clues import best_clue
 from fieldfare.matching.store.columns import Attribute, Columns
 from fieldfare.matching.store.keys import (
     ALONE,
@@ -71,21 +72,20 @@ class Entry(NamedTuple):
 def entries_of(columns: Columns, wanted: Filter) -> list[Entry]:
     """Return the entries of a filter: the branches, and the alternatives of constraints on several kinds.
 
-    Either all entries with a possible substring are found by the substring, or none.
+    Either all branches with a possible clue are found by substrings, or none.
     """
-    entries = possible_entries(columns, wanted)
-    if all(entry.substring is None or _is_rarer(columns, entry.substring, entry.predicates) for entry in entries):
-        return entries
-    return [entry if entry.substring is None else Entry(entry.predicates, True) for entry in entries]
+    forms = forms_of(columns, wanted)
+    rarer = all(not clued or _are_rarer(columns, clued, plain) for plain, clued in forms)
+    return [entry for plain, clued in forms for entry in (clued if clued and rarer else plain)]
 
 
-def possible_entries(columns: Columns, wanted: Filter) -> list[Entry]:
-    """Return the entries with a substring wherever a substring is possible."""
+def forms_of(columns: Columns, wanted: Filter) -> list[tuple[list[Entry], list[Entry]]]:
+    """Return the entries of each branch, without substrings, and with substrings if a clue is possible."""
     several = len(wanted.branches) > 1
-    return [entry for branch in wanted.branches for entry in _branch(columns, branch, several=several)]
+    return [_branch(columns, branch, several=several) for branch in wanted.branches]
 
 
-def _branch(columns: Columns, branch: Branch, *, several: bool) -> Iterator[Entry]:
+def _branch(columns: Columns, branch: Branch, *, several: bool) -> tuple[list[Entry], list[Entry]]:
     sides: list[list[Entry]] = []
     verify = False
     count = 1
@@ -103,21 +103,23 @@ def _branch(columns: Columns, branch: Branch, *, several: bool) -> Iterator[Entr
         sides.append(ways)
     if several or count > 1:
         sides = [[_alone(ways[0])] if len(ways) == 1 else ways for ways in sides]
-    substring = max(_substrings(branch), key=lambda found: len(found[1]), default=None)
-    exact = substring is not None and len(branch) == 1 and _is_containing(branch[substring[0]], substring[1])
-    for choice in itertools.product(*sides):
-        predicates = tuple(predicate for way in choice for predicate in way.predicates)
-        unsure = verify or any(way.verify for way in choice)
-        yield Entry(predicates, unsure and not exact, substring if unsure else None)
+    plain = [
+        Entry(tuple(p for way in choice for p in way.predicates), verify or any(way.verify for way in choice))
+        for choice in itertools.product(*sides)
+    ]
+    clue = best_clue(branch) if any(entry.verify for entry in plain) else ()
+    exact = len(clue) == 1 and len(branch) == 1 and _is_containing(branch, clue[0])
+    return plain, [Entry((), not exact, substring) for substring in clue]
 
 
 def _alone(way: Entry) -> Entry:
     return way._replace(predicates=tuple(p._replace(open=p.open | ALONE) for p in way.predicates))
 
 
-def _is_rarer(columns: Columns, substring: Substring, predicates: tuple[Predicate, ...]) -> bool:
-    """Guess whether a text occurs in fewer events than satisfy the predicates; there are no statistics of texts."""
-    return 2.0 ** -min(8, 2 + len(substring[1])) < min((_share(columns, p) for p in predicates), default=1.0)
+def _are_rarer(columns: Columns, clued: list[Entry], plain: list[Entry]) -> bool:
+    """Guess whether the texts occur in fewer events than satisfy the predicates; there are no statistics of texts."""
+    share = sum(2.0 ** -min(12, 2 + len(entry.substring.text)) for entry in clued if entry.substring)
+    return all(share < min((_share(columns, p) for p in entry.predicates), default=1.0) for entry in plain)
 
 
 def _share(columns: Columns, predicate: Predicate) -> float:
@@ -267,26 +269,12 @@ def _excluding(columns: Columns, attribute: Attribute, outside: ValueSet) -> Ent
     return Entry(tuple(predicates), verify)
 
 
-def _substrings(branch: Branch) -> Iterator[Substring]:
-    """Yield the texts that fields must contain for a branch."""
-    for path, wanted in branch.items():
-        part = wanted.values.strings
-        if isinstance(path, str) and not wanted.values.atoms and isinstance(part, Language):
-            paths = list(part.paths())
-            if len(paths) == 1 and sum(1 for _ in wanted.values.kinds()) == 1:
-                for pattern in paths[0][0]:
-                    if not pattern.ignore_case:
-                        runs = "".join(token if isinstance(token, str) else "\0" for token in pattern.tokens).split(
-                            "\0"
-                        )
-                        yield from ((path, run) for run in runs if len(run) > 1)
-
-
-def _is_containing(wanted: Constraint, text: str) -> bool:
-    """Tell whether a constraint with a substring demands nothing else."""
-    part = wanted.values.strings
+def _is_containing(branch: Branch, clue: Substring) -> bool:
+    """Tell whether a branch demands a substring of a field, and nothing else."""
+    part = branch.on(clue.path).values.strings
     (fits, fails, leaf), *_ = part.paths() if isinstance(part, Language) else [((), (), EMPTY)]
-    return len(fits) == 1 and not fails and leaf.is_full and fits[0].tokens == (MANY, *text, MANY)
+    plain = branch.on(clue.path).is_plain and not clue.folded
+    return plain and len(fits) == 1 and not fails and leaf.is_full and fits[0].tokens == (MANY, *clue.text, MANY)
 
 
 def _parts(values: ValueSet) -> int:

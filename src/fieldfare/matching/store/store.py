@@ -24,7 +24,7 @@ from fieldfare.matching.store.bulk import Collector
 from fieldfare.matching.store.columns import Columns
 from fieldfare.matching.store.decoder import filter_of
 from fieldfare.matching.store.delta import Delta
-from fieldfare.matching.store.entries import Entry, entries_of, possible_entries
+from fieldfare.matching.store.entries import Entry, entries_of, forms_of
 from fieldfare.matching.store.keys import MISSING_KEY
 from fieldfare.matching.store.layout import SHARED_FLAG, VERIFY_FLAG, Words
 from fieldfare.matching.store.looked_at import LookedAt
@@ -119,11 +119,12 @@ class Store:
 
     def restore_substrings(self, number: int, wanted: Filter) -> None:
         """Put the entries of a filter from a snapshot that no segment has into the substring index."""
-        entries = possible_entries(self.columns, wanted)
+        forms = forms_of(self.columns, wanted)
+        clued = [entry for plain, found in forms for entry in found or plain]
         there = sum(len(part.entries_of(number)) for part in self.state.segments)
-        if len(entries) - there == sum(entry.substring is not None for entry in entries):
-            self._index_substrings(number, number | (SHARED_FLAG if len(entries) > 1 else 0), entries)
-        elif there < len(entries):  # written by a version that chose in another way
+        if there == sum(entry.substring is None for entry in clued):
+            self._index_substrings(number, number | (SHARED_FLAG if len(clued) > 1 else 0), clued)
+        elif there != sum(len(plain) for plain, _ in forms):  # written by a version that chose in another way
             self.kill(number)
             self.insert(number, wanted)
 

@@ -94,7 +94,9 @@ class KafkaConnection:
             starts[one], gone = await self._start(one, await position(one.source))
             if gone:
                 yield Batch([Rejection(gone)], _nothing)
-        await self._reader.commit(starts)  # or else the next connection would take another end for the latest
+        await self._reader.commit(
+            starts, confirmed=True
+        )  # or else the next connection would take another end for the latest
         await self._reader.assign(starts)
         read, looked = dict(starts), asyncio.get_running_loop().time()
         while True:
@@ -108,7 +110,7 @@ class KafkaConnection:
                 yield Batch([one for one in map(self._arrived, group) if one is not None], done, places[place].source)
             if (now := asyncio.get_running_loop().time()) - looked > LOOK_SECONDS:
                 looked = now
-                await self._reader.commit(read)
+                await self._reader.commit(read, confirmed=False)
                 if await self._reader.partitions(list(self._bridge.incoming)) != list(self._partitions):
                     raise BridgeError("a topic has other partitions now: the bridge connects again")
 

@@ -133,10 +133,17 @@ class Reader:
                 raise BridgeError(_said(error))
         return [_record(one) for one in found]
 
-    async def commit(self, offsets: dict[Partition, int]) -> None:
-        """Commit the offsets of partitions, and return when Kafka has the commit."""
+    async def commit(self, offsets: dict[Partition, int], *, confirmed: bool) -> None:
+        """Commit the offsets of partitions; `confirmed` returns when Kafka has the commit.
+
+        A commit that waits hears of no errors of the client: where Kafka dies at that moment, it waits for
+        ever.
+        """
         places = [TopicPartition(one.topic, one.number, offset) for one, offset in offsets.items()]
-        await self._side.call(lambda: self._consumer.commit(offsets=places, asynchronous=False))
+        if confirmed:
+            await self._side.call(lambda: self._consumer.commit(offsets=places, asynchronous=False))
+        else:
+            await self._side.call(lambda: self._consumer.commit(offsets=places, asynchronous=True))
 
     async def close(self) -> None:
         """Leave, after the call in progress."""

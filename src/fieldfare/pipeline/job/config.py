@@ -81,7 +81,7 @@ class Match(_Part, frozen=True):
 
     subscriptions: str | list[str]
     """a file of subscriptions, a catalogue, or the HTTP addresses of nodes with live subscriptions"""
-    dialect: Literal["native", "cesql", "cloudevents", "ruler"] = "native"
+    dialect: Literal["native", "cesql", "cloudevents", "ruler", "sigma"] = "native"
     mode: Literal["overlap", "cover"] = "overlap"
     """whether an interval must overlap the filter's values or be covered by them; no difference for single values"""
     refresh: Annotated[float, msgspec.Meta(gt=0)] = 5.0

@@ -1,0 +1,80 @@
+"""`python -m tools.sigma FOLDER`: the share of a folder of Sigma rules that loads, reasons for the rest, and speed.
+
+    python -m tools.sigma ~/sigma --glob 'rules*/**/*.yml' --schema schema.toml --events events.jsonl
+
+Every rule is also written in the native language and read again. Events are matched with all rules in one index, in CPU
+time, and the first of them also rule by rule, which must give the same answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from fieldfare.filters import Filter, parse
+from fieldfare.filters.languages import sigma
+from fieldfare.filters.languages.sigma import LogSchema
+from fieldfare.matching import Index
+
+
+def load(folder: Path, glob: str, schema: LogSchema) -> tuple[dict[str, Filter], Counter[str]]:
+    """Return the filters of all rules that load, and the reasons why the others do not."""
+    loaded: dict[str, Filter] = {}
+    refused: Counter[str] = Counter()
+    for file in sorted(folder.glob(glob)):
+        try:
+            for number, rule in enumerate(sigma.documents(file.read_bytes())):
+                loaded[f"{file.relative_to(folder)}:{number}"] = sigma.parse(rule, schema)
+        except ValueError as error:
+            refused[re.sub(r"^at /.*?: |%.*?%|'.*?'", "", str(error))] += 1
+    return loaded, refused
+
+
+def measure(filters: dict[str, Filter], events: list[dict[str, Any]], compared: int = 20) -> None:
+    begun = time.process_time()
+    index = Index(filters.items())
+    print(f"an index of {len(filters):,} rules is made in {time.process_time() - begun:.1f} s")
+    found = [index.match(event) for event in events]
+    for event, names in zip(events[:compared], found, strict=False):
+        assert sorted(names) == sorted(name for name, one in filters.items() if one.matches(event)), event
+    best = min(_timed(lambda: [index.match(event) for event in events]) for _ in range(3))
+    print(
+        f"{best / len(events) * 1e6:,.0f} \u00b5s an event, {sum(map(len, found)):,} matches of {len(events):,} events"
+    )
+
+
+def _timed(work: Any) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("folder", type=Path)
+    options.add_argument("--glob", default="**/*.yml")
+    options.add_argument("--schema", type=Path)
+    options.add_argument("--events", type=Path, help="events as JSON lines")
+    given = options.parse_args()
+    schema = LogSchema.read(given.schema.read_text(), str(given.schema)) if given.schema else LogSchema()
+    begun = time.process_time()
+    filters, refused = load(given.folder, given.glob, schema)
+    total = len(filters) + refused.total()
+    print(
+        f"{len(filters):,} of {total:,} rules load ({len(filters) / total:.1%}) in {time.process_time() - begun:.1f} s"
+    )
+    for reason, count in refused.most_common():
+        print(f"{count:6,} {reason}")
+    for name, wanted in filters.items():
+        assert parse(str(wanted)) == wanted, name
+    if given.events:
+        measure(filters, [json.loads(line) for line in given.events.read_text().splitlines()])
+
+
+if __name__ == "__main__":
+    main()
