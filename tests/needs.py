@@ -55,6 +55,12 @@ def _nats() -> bool:
     return cache.nats_server() is not None
 
 
+def _versitygw() -> bool:
+    from tools.servers import cache  # noqa: PLC0415
+
+    return cache.versitygw() is not None
+
+
 def _rabbitmq() -> bool:
     from fieldfare_lab.node import rabbitmq  # noqa: PLC0415
 
@@ -75,6 +81,9 @@ NEEDS: Final[Mapping[str, Callable[[], bool]]] = {
     "Node.js": lambda: program("node") is not None,
     "openssl": lambda: program("openssl") is not None,
     "RabbitMQ": _rabbitmq,
+    "polars": lambda: importlib.util.find_spec("polars") is not None,
+    "duckdb": lambda: importlib.util.find_spec("duckdb") is not None,
+    "versitygw": _versitygw,
     "Spark Connect": lambda: importlib.util.find_spec("grpc") is not None,
     "Spark's jars": _spark_jars,
 }

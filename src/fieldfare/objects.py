@@ -13,7 +13,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -22,6 +22,7 @@ import obstore
 from obstore.store import LocalStore, from_url
 
 _CHUNK: Final = 1 << 20
+_PATIENCE: Final[Any] = {"max_retries": 5, "retry_timeout": timedelta(seconds=60)}
 
 
 class Object(NamedTuple):
@@ -218,7 +219,7 @@ class Reader:
 @lru_cache(maxsize=64)
 def _opened(place: str, server: str | None) -> Any:
     """Open a store once for a process and a server, with its connections."""
-    return from_url(place) if is_url(place) else LocalStore(place)
+    return from_url(place, retry_config=_PATIENCE) if is_url(place) else LocalStore(place)
 
 
 def _object(found: Any) -> Object:

@@ -159,4 +159,4 @@ def test_a_node_asks_the_domain_for_its_channel() -> None:
         ("@south", "bern@north", c.JoinChannel("red"))
     ]
     receive(made, envelope(c.ChannelOpen("red"), "bern@north", "oslo@south"))
-    assert not made.channels.waiting
+    assert not made.channels.homes.waiting

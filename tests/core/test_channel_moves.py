@@ -110,7 +110,7 @@ def test_a_move_waits_for_a_link() -> None:
     made.hosts["b0"].submit(MoveChannel("red", "b2"))
     publish_for(made, 0.1)
     assert made.hosts["b0"].core.channels.homes.moving == ["red"]
-    assert made.hosts["b0"].core.channels.counts["red"] > 0  # the home goes on until the link is up
+    assert made.hosts["b0"].core.channels.numbers.counts["red"] > 0  # the home goes on until the link is up
     check(made, "b2")
 
 
@@ -146,7 +146,7 @@ def test_subscriptions_find_the_new_home() -> None:
             made.clients["p"].publish([RED])
             made.clock.run(made.clock.now + 0.005)
         made.settle()
-        count = made.hosts[target].core.channels.counts["red"]
+        count = made.hosts[target].core.channels.numbers.counts["red"]
         for name in ("s0", "s1", "s2"):
             assert [number for _, _, number in got(made, name)] == list(range(1, count + 1))
 

@@ -142,7 +142,7 @@ def test_settings_that_differ_are_named_and_asked_again() -> None:
 def test_an_answer_of_another_node_counts_for_nothing() -> None:
     core = Core(Broker("b1"), channels=AT_B0)
     core.channels.receive(m.Envelope("b1", "b2", c.encode(c.ChannelOpen("red"))), 0.0)
-    assert core.channels.waiting == ["red"]
+    assert core.channels.homes.waiting == ["red"]
 
 
 # The home
@@ -191,7 +191,7 @@ def test_a_new_channel_begins_where_the_settings_say() -> None:
 
 def test_the_entry_of_an_event_that_left_is_for_no_reader() -> None:
     core = Core(Broker("b1"), channels=AT_B0)
-    core.channels.joined["red"] = "b0"
+    core.channels.homes.joined["red"] = "b0"
     core.presence.attach("ana", "1", 0.0)
     core.presence.change_filters(m.Subscribe("s", EVERYTHING), "ana", 0.0)
     core.publish([Publication("ana", 1, [RED])], 0.0)

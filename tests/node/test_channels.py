@@ -21,7 +21,7 @@ def test_all_nodes_deliver_in_the_order_of_the_home() -> None:
     async def test() -> None:
         configs = [settings(name, flags=CHANNELS) for name in "abc"]
         async with line(*configs) as services, talking(services[0], "ana") as ana, talking(services[2], "bob") as bob:
-            await until(lambda: not any(one.node.core.channels.waiting for one in services))
+            await until(lambda: not any(one.node.core.channels.homes.waiting for one in services))
             for talker in (ana, bob):
                 await talker.subscribe("s", "TRUE")
             await until(lambda: services[0].node.core.links["b"].filters)  # the home knows of bob's subscription
@@ -64,7 +64,7 @@ def test_a_home_that_comes_back_numbers_on(tmp_path: Path) -> None:
                 for number in (2, 4):
                     async with running(config) as here:
                         await linked(here, there)
-                        await until(lambda: not there.node.core.channels.waiting)
+                        await until(lambda: not there.node.core.channels.homes.waiting)
                         await bob.publish(number, {"type": "quote"})
                     accepted = await bob.publish(number + 1, {"type": "quote"})  # waits for the home
                     assert isinstance(accepted, f.Accepted)

@@ -35,7 +35,7 @@ def border(own: str, other: str, url: str = "", share: object = BIDS) -> dict[st
 
 async def opened(*services: Context) -> None:
     """Wait until all nodes may send events to the home."""
-    await until(lambda: not any(one.node.core.channels.waiting for one in services))
+    await until(lambda: not any(one.node.core.channels.homes.waiting for one in services))
 
 
 def test_one_order_in_two_domains_and_nothing_private_crosses() -> None:
@@ -96,7 +96,7 @@ def test_a_channel_is_closed_to_a_domain_without_a_share(caplog: pytest.LogCaptu
             running(north("bern", border("north", "south", home.hood.url))) as bern,
             talking(bern) as bob,
         ):
-            await until(lambda: bern.node.core.channels.closed)
+            await until(lambda: bern.node.core.channels.homes.closed)
             refused = await bob.publish(1, {"type": "bid"})
             assert isinstance(refused, f.Refused)
             assert refused.reason == (

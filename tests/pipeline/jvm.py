@@ -74,11 +74,13 @@ class Jvm:
         gateway = SparkContext._gateway
         assert gateway is not None
         given = gateway.gateway_parameters
-        yield {"PYSPARK_GATEWAY_PORT": str(given.port), "PYSPARK_GATEWAY_SECRET": str(given.auth_token)}
-        ours = gateway.__dict__.get("_callback_server")
-        if ours is not None:
-            server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
-            server.resetCallbackClient(server.getCallbackClient().getAddress(), ours.port)
+        try:
+            yield {"PYSPARK_GATEWAY_PORT": str(given.port), "PYSPARK_GATEWAY_SECRET": str(given.auth_token)}
+        finally:
+            ours = gateway.__dict__.get("_callback_server")
+            if ours is not None:
+                server = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
+                server.resetCallbackClient(server.getCallbackClient().getAddress(), ours.port)
 
     def stop(self) -> None:
         """The end of a session that works."""

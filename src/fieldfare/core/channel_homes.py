@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
+from fieldfare.core.base import Base
+from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.domains import is_foreign
 from fieldfare.core.state_rows import filled
 from fieldfare.core.watchers import LinkWatcher
 from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.journal import Row, StoredRows
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
 
 ADVERTISER: Final = "~channels"
 """Client of the broker that advertises the events of channels, so that subscriptions find the home."""
@@ -47,12 +46,17 @@ class Home(msgspec.Struct, frozen=True, array_like=True):
 class ChannelHomes(LinkWatcher):
     """The homes of all channels, by type."""
 
-    def __init__(self, core: Core, settings: dict[str, str]) -> None:
-        """Begin with the homes of the settings."""
-        self._core = core
-        self._settings = settings
+    def __init__(self, base: Base, channels: ChannelMap) -> None:
+        """Begin with the homes of a map, as the settings say."""
+        self._base = base
+        self._settings = dict(channels.homes)
+        self.map = channels
         self._moved: dict[str, Home] = {}
         """By type: all that differs from the settings."""
+        self.joined: dict[str, str] = {}
+        """By type: the home that has answered."""
+        self.closed: dict[str, str] = {}
+        """By type: reason of a home that does not know the channel."""
 
     def of(self, type: str) -> Home:
         """Return the home of a channel, which has no node if the type has no channel."""
@@ -60,7 +64,7 @@ class ChannelHomes(LinkWatcher):
 
     def here(self, type: str) -> bool:
         """Tell whether this node is the home of a channel."""
-        return self.of(type).node == self._core.broker.name
+        return self.of(type).node == self._base.name
 
     @property
     def moving(self) -> list[str]:
@@ -84,10 +88,29 @@ class ChannelHomes(LinkWatcher):
         """Tell whether any channel has, or may get, another home than the settings say."""
         return bool(self._moved)
 
+    @property
+    def waiting(self) -> list[str]:
+        """The types whose homes have not answered yet: such events are refused."""
+        return [type for type in self._settings if not self._is_open(type)]
+
+    def _is_open(self, type: str) -> bool:
+        home = self.of(type)
+        return home.epoch > 0 or home.node in (self._base.name, self.joined.get(type))
+
+    def join(self, type: str) -> None:
+        """Note that the home of a channel has answered."""
+        self.joined[type] = home = self.of(type).node
+        self._base.buffer.store(Row("joined", (type,), home))
+
+    def close(self, answer: c.ChannelClosed) -> None:
+        """Note why a channel is closed; `Channels.ask_again` asks once more."""
+        logger.error("the channel of %s is not at %s: %s", answer.type, self.of(answer.type).node, answer.reason)
+        self.closed[answer.type] = answer.reason
+
     def set(self, type: str, home: Home) -> None:
         """Note the home of a channel, durably."""
         self._moved[type] = home
-        self._core.buffer.store(Row("home", (type,), msgspec.to_builtins(home)))
+        self._base.buffer.store(Row("home", (type,), msgspec.to_builtins(home)))
 
     # Advertisements
 
@@ -99,22 +122,22 @@ class ChannelHomes(LinkWatcher):
 
     def advertise(self, type: str, now: float) -> None:
         """Let subscriptions come to this node."""
-        self._announce(m.Advertise(type, self._core.channels.map.filter_of(type)), now)
+        self._announce(m.Advertise(type, self.map.filter_of(type)), now)
 
     def unadvertise(self, type: str, now: float) -> None:
         """Let subscriptions go to the next home alone."""
         self._announce(m.Unadvertise(type), now)
 
     def _announce(self, message: m.Message, now: float) -> None:
-        broker = self._core.broker
+        broker = self._base.broker
         if broker.strategy.advertisements is not None:
-            self._core.links.send_all(broker.receive(message, ADVERTISER, now))
+            self._base.links.send_all(broker.receive(message, ADVERTISER, now))
 
     # Neighbours
 
     def tell(self, type: str, *, but: str) -> None:
         """Tell all neighbours but one of a home."""
-        for neighbour in self._core.links:
+        for neighbour in self._base.links:
             if neighbour != but and not is_foreign(neighbour):
                 self._tell(neighbour, type)
 
@@ -128,12 +151,13 @@ class ChannelHomes(LinkWatcher):
 
     def _tell(self, neighbour: str, type: str) -> None:
         home = self.of(type)
-        self._core.envelopes.send(neighbour, c.ChannelHome(type, home.node, home.epoch))
+        self._base.envelopes.send(neighbour, c.ChannelHome(type, home.node, home.epoch))
 
     # Rows and recovery
 
     def restore(self, stored: StoredRows) -> None:
         """Read the homes of moved channels, and warn of settings that name a former home."""
+        self.joined = {str(type): home for (type,), home in stored.get("joined", {}).items()}
         for (type,), row in stored.get("home", {}).items():
             self._moved[str(type)] = _home_of_row(row)
         for type, home in self._differing():

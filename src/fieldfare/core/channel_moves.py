@@ -27,19 +27,19 @@ from __future__ import annotations
 
 import logging
 from itertools import groupby
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from fieldfare.core.base import Base
 from fieldfare.core.channel_homes import ChannelHomes, Home
+from fieldfare.core.channel_numbers import ChannelNumbers
 from fieldfare.core.domains import domain_of, is_foreign
-from fieldfare.core.state import Origin, RequestRefused
+from fieldfare.core.state import Origin, RequestRefused, Route
 from fieldfare.protocol import channels as c
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRows
 from fieldfare.protocol.versions import has
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
+from fieldfare.routing.routes import LOCAL
 
 _HANDOVER: Final = c.ChannelHandover.__name__
 _NUMBERED: Final = Origin(numbered=True)
@@ -60,10 +60,12 @@ class Held(NamedTuple):
 class ChannelMoves:
     """The moves of channels, seen from one node."""
 
-    def __init__(self, core: Core, homes: ChannelHomes) -> None:
+    def __init__(self, base: Base, homes: ChannelHomes, numbers: ChannelNumbers, route: Route) -> None:
         """Begin without a held event."""
-        self._core = core
+        self._base = base
         self._homes = homes
+        self._numbers = numbers
+        self._route = route
         self._held: dict[int, Held] = {}
         """By the number of the row: in the order of arrival."""
         self._count = 0
@@ -78,45 +80,45 @@ class ChannelMoves:
 
     def request(self, type: str, target: str) -> None:
         """Let a channel go to a node, on the request of an administrator at any node."""
-        core = self._core
+        base = self._base
         if type not in self._homes.types:
-            raise RequestRefused(f"the settings of {core.broker.name} have no channel of the type {type}")
+            raise RequestRefused(f"the settings of {base.name} have no channel of the type {type}")
         if is_foreign(home := self._homes.of(type).node):
             raise RequestRefused(f"the channel of {type} is in the domain {domain_of(home)}, and moves inside it only")
-        if type in core.channels.waiting:
+        if type in self._homes.waiting:
             raise RequestRefused(f"the home of the channel of {type} has not answered yet")
-        if target != core.broker.name and not core.envelopes.knows(target):
-            raise RequestRefused(f"{core.broker.name} knows no way to a node {target}")
-        core.versions.require(_HANDOVER, *core.envelopes.reached())
+        if target != base.name and not base.envelopes.knows(target):
+            raise RequestRefused(f"{base.name} knows no way to a node {target}")
+        base.versions.require(_HANDOVER, *base.envelopes.reached())
         if self._homes.here(type):
             self.begin(type, target)
         else:
-            core.envelopes.send(self._homes.of(type).node, c.MoveChannel(type, target))
+            base.envelopes.send(self._homes.of(type).node, c.MoveChannel(type, target))
 
     def begin(self, type: str, target: str) -> None:
         """Let a channel at home here go to a node; if the channel has moved on, pass the request on."""
         home = self._homes.of(type)
         if not self._homes.here(type):
             if home.node:
-                self._core.envelopes.send(home.node, c.MoveChannel(type, target))
+                self._base.envelopes.send(home.node, c.MoveChannel(type, target))
             return
         self._homes.set(type, Home(home.node, home.epoch, target, home.source))
         self.go_on(type)
 
     def go_on(self, type: str) -> None:
         """Hand a channel over to the next node on its way, as soon as there is a way and nothing is held here."""
-        core, home = self._core, self._homes.of(type)
+        base, home = self._base, self._homes.of(type)
         if not self._homes.here(type) or not home.target or home.source:
             return
-        if home.target == core.broker.name:
+        if home.target == base.name:
             self._homes.set(type, Home(home.node, home.epoch))
             return
-        neighbour = core.envelopes.way(home.target)
-        if neighbour is None or not core.links.is_up(neighbour) or not has(core.versions.of(neighbour), _HANDOVER):
+        neighbour = base.envelopes.way(home.target)
+        if neighbour is None or not base.links.is_up(neighbour) or not has(base.versions.of(neighbour), _HANDOVER):
             return  # `SetReachable` tries again
-        epoch, last = home.epoch + 1, core.channels.counts.get(type, core.channels.map.first - 1)
+        epoch, last = home.epoch + 1, self._numbers.last(type)
         self._homes.set(type, Home(neighbour, epoch, leaving=True))
-        core.envelopes.send(neighbour, c.ChannelHandover(type, epoch, last, home.target))
+        base.envelopes.send(neighbour, c.ChannelHandover(type, epoch, last, home.target))
         self._homes.tell(type, but=neighbour)
 
     def all_go_on(self) -> None:
@@ -142,17 +144,16 @@ class ChannelMoves:
 
     def _take(self, message: c.ChannelHandover, source: str, now: float) -> None:
         """Become the home of a channel, and hold its events until the former home has sent back the last one."""
-        core, type, here = self._core, message.type, self._core.broker.name
+        type, here = message.type, self._base.name
         known = self._homes.of(type)
         if message.epoch < known.epoch or (message.epoch == known.epoch and known.node != here):
             logger.error("%s hands over the channel of %s, which is at %s by now", source, type, known.node)
             return
-        counts = core.channels.counts
-        counts[type] = max(message.last, counts.get(type, 0))  # higher if a torn write has numbered events already
-        core.channels.store_count(type)
+        self._numbers.raise_to(type, message.last)  # a torn write may have numbered more events already
+        self._numbers.store(type)
         self._homes.set(type, Home(here, message.epoch, message.target, source))
         self._homes.advertise(type, now)
-        core.envelopes.send(source, c.ChannelTaken(type))
+        self._base.envelopes.send(source, c.ChannelTaken(type))
         self._homes.tell(type, but=source)
 
     def _drain(self, type: str, other: str, now: float) -> None:
@@ -161,7 +162,7 @@ class ChannelMoves:
         if home.leaving and home.node == other:
             self._homes.set(type, Home(home.node, home.epoch))
             self._homes.unadvertise(type, now)
-        self._core.envelopes.send(other, c.ChannelDrained(type))
+        self._base.envelopes.send(other, c.ChannelDrained(type))
 
     def _number_held(self, type: str, now: float) -> None:
         """Number all that is held: first the events that have gone to the former home and come back."""
@@ -170,38 +171,46 @@ class ChannelMoves:
         mine = [number for number, one in self._held.items() if c.type_of(one.forward.by) == type]
         held = [self._release(number) for number in sorted(mine, key=lambda one: self._held[one].via != home.source)]
         for via, run in groupby(held, key=lambda one: one.via):
-            self._core.route([(one.forward, one.origin) for one in run], via, now)
+            self._route([(one.forward, one.origin) for one in run], via, now)
         self.go_on(type)
 
     def _learn(self, type: str, home: Home, via: str, now: float) -> None:
         """Note a later home, and tell the other neighbours."""
-        core, before = self._core, self._homes.of(type)
-        if before.node == core.broker.name and before.epoch:
+        base, before = self._base, self._homes.of(type)
+        if before.node == base.name and before.epoch:
             logger.error("the channel of %s is at %s: this node has forgotten that it moved", type, home.node)
-        if home.node == core.broker.name:
+        if home.node == base.name:
             logger.error("the channel of %s is here, as %s says: this node had forgotten it", type, via)
-            core.channels.skip(type)
-            self._take(c.ChannelHandover(type, home.epoch, core.channels.counts[type], home.node), via, now)
+            self._numbers.skip(type)
+            self._take(c.ChannelHandover(type, home.epoch, self._numbers.counts[type], home.node), via, now)
             return
         self._homes.set(type, home)
         self._homes.tell(type, but=via)
-        core.envelopes.assume(home.node, via)
-        if before.node == core.broker.name or before.leaving:
+        base.envelopes.assume(home.node, via)
+        if before.node == base.name or before.leaving:
             self._homes.unadvertise(type, now)
             for number in [number for number, one in self._held.items() if c.type_of(one.forward.by) == type]:
-                core.channels.send_home(self._release(number).forward)
+                self.send_home(self._release(number).forward)
 
-    # Held events
+    # Events of clients, and held events
+
+    def send_home(self, forward: m.Forward) -> None:
+        """Send an event of a client here to its home; the end of a move may be awaited here."""
+        home = self._homes.of(c.type_of(forward.by)).node
+        if home == self._base.name:
+            self.hold(forward, LOCAL, Origin())
+        else:
+            self._base.envelopes.forward(m.Envelope(home, self._base.name, wire.encode(forward)))
 
     def hold(self, forward: m.Forward, via: str, origin: Origin) -> None:
         """Keep an event until the end of a move."""
         self._count += 1
         self._held[self._count] = Held(forward, via, origin._replace(numbered=True))
         self._fresh.append(self._count)
-        self._core.buffer.store(Row("held", (self._count,), [via, wire.encode(forward)]))
+        self._base.buffer.store(Row("held", (self._count,), [via, wire.encode(forward)]))
 
     def _release(self, number: int) -> Held:
-        self._core.buffer.store(Row("held", (number,)))
+        self._base.buffer.store(Row("held", (number,)))
         return self._held.pop(number)
 
     def written(self) -> None:

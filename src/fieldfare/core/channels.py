@@ -21,16 +21,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from fieldfare.core.base import Base
 from fieldfare.core.channel_homes import ChannelHomes
-from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channel_moves import ChannelMoves
+from fieldfare.core.channel_numbers import ChannelNumbers
 from fieldfare.core.domains import address_of, domain_of, is_foreign
-from fieldfare.core.state import Origin, RequestRefused
-from fieldfare.core.take_over import NUMBER_GAP
+from fieldfare.core.state import Origin, RequestRefused, Route
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.protocol import channels as c
@@ -41,27 +40,20 @@ from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, StoredRo
 from fieldfare.protocol.versions import has
 from fieldfare.routing.routes import LOCAL
 
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
-
 logger = logging.getLogger("fieldfare.node")
 
 
 class Channels:
     """The channels of an overlay, seen from one node: the home of some, a publishers' node for others."""
 
-    def __init__(self, core: Core, channels: ChannelMap) -> None:
-        """Begin without any event, with the channels of a map."""
-        self._core = core
-        self.map = channels
-        self.homes = ChannelHomes(core, dict(channels.homes))
-        self.moves = ChannelMoves(core, self.homes)
-        self.counts: dict[str, int] = {}
-        """By type: number of the last event at the home; elsewhere the highest that the log had at the start."""
-        self.joined: dict[str, str] = {}
-        """By type: the home that has answered."""
-        self.closed: dict[str, str] = {}
-        """By type: reason of a home that does not know the channel."""
+    def __init__(self, base: Base, homes: ChannelHomes, route: Route) -> None:
+        """Begin without any event; `route` is the way of events into the node."""
+        self._base = base
+        self._route = route
+        self.map = homes.map
+        self.homes = homes
+        self.numbers = ChannelNumbers(base, homes)
+        self.moves = ChannelMoves(base, homes, self.numbers, route)
         self._asked: set[str] = set()
         """Types whose homes were asked since the start of the node."""
         self._sent = 0
@@ -69,38 +61,29 @@ class Channels:
         self._unsent: dict[tuple[str, str, int], m.Forward] = {}
         """Recovery only: the events of later entries, by publisher, stream and number."""
 
-    @property
-    def waiting(self) -> list[str]:
-        """The types whose homes have not answered yet: such events are refused."""
-        return [type for type in self.map.homes if not self._is_open(type)]
-
-    def _is_open(self, type: str) -> bool:
-        home = self.homes.of(type)
-        return home.epoch > 0 or home.node in (self._core.broker.name, self.joined.get(type))
-
     # Publishers
 
     def refusal_of(self, events: Sequence[Event]) -> RequestRefused | None:
         """Return the reason to refuse events, whose channel is not open yet."""
-        waiting = self.waiting if self.map.homes else ()
+        waiting = self.homes.waiting if self.map.homes else ()
         for type in map(self.map.type_of, events) if waiting else ():
             if type in waiting:
                 home = self.homes.of(type).node
-                reason = self.closed.get(type, f"the node {home} has not answered yet")
+                reason = self.homes.closed.get(type, f"the node {home} has not answered yet")
                 return RequestRefused(f"events of the type {type} are numbered at {home}: {reason}")
         return None
 
     def publish(self, accepted: Sequence[tuple[m.Forward, Origin]], now: float) -> None:
         """Route accepted events of clients, but log and send events with a home elsewhere."""
         if not self.map.homes:
-            self._core.route(accepted, LOCAL, now)
+            self._route(accepted, LOCAL, now)
             return
         for home, run in groupby(map(self._addressed, accepted), key=lambda one: one[0]):
             events = [(forward, origin) for _, forward, origin in run]
             if home:
                 self._log_and_send(home, events, now)
             else:
-                self._core.route(events, LOCAL, now)
+                self._route(events, LOCAL, now)
 
     def _addressed(self, accepted: tuple[m.Forward, Origin]) -> tuple[str, m.Forward, Origin]:
         """Return an event with its home, which is empty if the event is routed here at once."""
@@ -109,30 +92,21 @@ class Channels:
         if not type:
             return "", forward, origin
         forward, home = msgspec.structs.replace(forward, by=c.stream(forward.by, type)), self.homes.of(type)
-        if home.node == self._core.broker.name and not home.source:
+        if home.node == self._base.name and not home.source:
             return "", forward, origin._replace(numbered=True)
         return home.node, forward, origin
 
     def _log_and_send(self, home: str, events: Sequence[tuple[m.Forward, Origin]], now: float) -> None:
-        core = self._core
         for one, origin in events:
             more = {"first": origin.first, "last": origin.last, "channel_home": home, **options_of(one)}
             details = EntryDetails(one.by, one.source, LOCAL, **more)
             event = msgpack.encode(one.event)
-            self._sent = core.journal.append(now, one.publisher, handed_over(one.sequence), event, details)
-            self.send_home(one)
+            self._sent = self._base.journal.append(now, one.publisher, handed_over(one.sequence), event, details)
+            self.moves.send_home(one)
         self._store_sent()
 
-    def send_home(self, forward: m.Forward) -> None:
-        """Send an event of a client here to its home; the end of a move may be awaited here."""
-        home = self.homes.of(c.type_of(forward.by)).node
-        if home == self._core.broker.name:
-            self.moves.hold(forward, LOCAL, Origin())
-        else:
-            self._core.envelopes.forward(m.Envelope(home, self._core.broker.name, wire.encode(forward)))
-
     def _store_sent(self) -> None:
-        self._core.buffer.store(Row("sent_home", (), self._sent))
+        self._base.buffer.store(Row("sent_home", (), self._sent))
 
     # Events in envelopes
 
@@ -142,13 +116,13 @@ class Channels:
         if found is None:
             return None
         home = self.homes.of(c.type_of(found.by))
-        if home.node == self._core.broker.name:
+        if home.node == self._base.name:
             return None if home.source else found
-        return None if home.epoch or envelope.to != self._core.broker.name else found
+        return None if home.epoch or envelope.to != self._base.name else found
 
     def _event_in(self, envelope: m.Envelope) -> m.Forward | None:
         """Return the event of a channel in an envelope; one for another node is opened only if channels have moved."""
-        if envelope.to != self._core.broker.name and (is_foreign(envelope.to) or not self.homes.any_moved):
+        if envelope.to != self._base.name and (is_foreign(envelope.to) or not self.homes.any_moved):
             return None
         if not wire.is_event(envelope.content):
             return None
@@ -167,21 +141,12 @@ class Channels:
         home = self.homes.of(c.type_of(found.by)) if found is not None else None
         if found is None or home is None or not home.node:
             return False
-        if home.node == self._core.broker.name:
+        if home.node == self._base.name:
             self.moves.hold(found, via, origin)
         else:
             readdressed = m.Envelope(home.node, envelope.origin, envelope.content)
-            self._core.envelopes.forward(readdressed, "" if home.node == via else via)
+            self._base.envelopes.forward(readdressed, "" if home.node == via else via)
         return True
-
-    def next_number(self, by: str) -> int:
-        """Return the next number of a stream's channel; 0 if another node is the home by the settings here."""
-        type = c.type_of(by)
-        if not self.homes.here(type):
-            logger.error("an event of the type %s comes here for a number: the settings of nodes differ", type)
-            return 0
-        self.counts[type] = self.counts.get(type, self.map.first - 1) + 1
-        return self.counts[type]
 
     # Agreement
 
@@ -192,17 +157,17 @@ class Channels:
 
     def ask(self) -> None:
         """Ask silent homes within reach, once each, unless the home's version lacks the question."""
-        core = self._core
-        for type in self.waiting if self.map.homes else ():
+        base = self._base
+        for type in self.homes.waiting if self.map.homes else ():
             home = self.homes.of(type).node
-            knows = has(min(core.versions.speaks, core.versions.of(home)), c.JoinChannel.__name__)
-            if type not in self._asked and knows and core.envelopes.knows(home):
+            knows = has(min(base.versions.speaks, base.versions.of(home)), c.JoinChannel.__name__)
+            if type not in self._asked and knows and base.envelopes.knows(home):
                 self._asked.add(type)
-                core.envelopes.send(home, c.JoinChannel(type))
+                base.envelopes.send(home, c.JoinChannel(type))
 
     def ask_again(self) -> None:
         """Ask again after a refusal: the settings of the home may have changed."""
-        closed, self.closed = self.closed, {}
+        closed, self.homes.closed = self.homes.closed, {}
         self._asked -= closed.keys()
         self.ask()
 
@@ -217,44 +182,32 @@ class Channels:
             case c.JoinChannel(type=type) if self.homes.here(type):
                 self._answer(other, c.ChannelOpen(type))
             case c.JoinChannel() if home.epoch:
-                self._core.envelopes.forward(m.Envelope(home.node, other, envelope.content))
+                self._base.envelopes.forward(m.Envelope(home.node, other, envelope.content))
             case c.JoinChannel(type=type):
-                reason = f"the settings of {self._core.broker.name} name {home.node or 'no node'} for it"
+                reason = f"the settings of {self._base.name} name {home.node or 'no node'} for it"
                 self._answer(other, c.ChannelClosed(type, reason))
             case c.ChannelOpen(type=type) if from_home:
-                self.joined[type] = home.node
-                self._core.buffer.store(Row("joined", (type,), home.node))
+                self.homes.join(type)
             case c.ChannelClosed() if from_home:
-                self.close(message)
+                self.homes.close(message)
             case _:
                 self.moves.receive(message, other, now)
 
-    def close(self, answer: c.ChannelClosed) -> None:
-        """Note why a channel is closed; `ask_again` asks once more."""
-        logger.error("the channel of %s is not at %s: %s", answer.type, self.homes.of(answer.type).node, answer.reason)
-        self.closed[answer.type] = answer.reason
-
     def _answer(self, to: str, answer: c.AnyChannelMessage) -> None:
         """Answer a node whose version may not be known here yet; a node with the question knows the answer."""
-        self._core.envelopes.forward(m.Envelope(to, self._core.broker.name, c.encode(answer)))
+        self._base.envelopes.forward(m.Envelope(to, self._base.name, c.encode(answer)))
 
     # Rows and recovery
 
     def checkpoint(self) -> None:
         """Write the last numbers, and the position of the last envelope."""
-        for type in self.counts:
-            self.store_count(type)
+        self.numbers.checkpoint()
         if self._sent:
             self._store_sent()
 
-    def store_count(self, type: str) -> None:
-        """Write the last number of a channel."""
-        self._core.buffer.store(Row("channel", (type,), self.counts[type]))
-
     def restore(self, stored: StoredRows) -> None:
         """Recover from stored rows; the entries of the log follow."""
-        self.counts = {str(type): count for (type,), count in stored.get("channel", {}).items()}
-        self.joined = {str(type): home for (type,), home in stored.get("joined", {}).items()}
+        self.numbers.restore(stored)
         self._sent = int(stored.get("sent_home", {}).get((), 0))
         self.homes.restore(stored)
         self.moves.restore(stored)
@@ -265,8 +218,7 @@ class Channels:
         An event of a torn write may have been held and then numbered. It needs no other number.
         """
         if details.channel_number:
-            type = c.type_of(details.by)
-            self.counts[type] = max(details.channel_number, self.counts.get(type, 0))
+            self.numbers.restore_entry(details)
             self._unsent.pop((entry.publisher, details.by, entry.sequence), None)
             self.moves.restore_entry(entry, details)
         elif details.channel_home and entry.position > self._sent:
@@ -275,26 +227,18 @@ class Channels:
             assert isinstance(forward, m.Forward)
             self._unsent[name] = forward
 
-    def finish_restore(self) -> None:
+    def finish_restore(self, *, doubtful: bool) -> None:
         """After the last entry of the log: send the logged events without an envelope."""
         unsent, self._unsent = self._unsent, {}
         for forward in unsent.values():
-            self.send_home(forward)
+            self.moves.send_home(forward)
         if unsent:
-            self._sent = self._core.position
+            self._sent = self._base.journal.position
             self._store_sent()
-        if self._core.doubtful:
-            self._skip()
+        if doubtful:
+            self.numbers.skip_all()
 
     def rewind(self, position: int) -> None:
         """Continue behind all numbers in use elsewhere: the end of the log is lost."""
         self._sent = min(self._sent, position)
-        self._skip()
-
-    def _skip(self) -> None:
-        for type in filter(self.homes.here, list(self.counts)):
-            self.skip(type)
-
-    def skip(self, type: str) -> None:
-        """Let a channel continue behind all numbers that it may have given, and not remember."""
-        self.counts[type] = self.counts.get(type, self.map.first - 1) + NUMBER_GAP
+        self.numbers.skip_all()

@@ -32,6 +32,7 @@ from fieldfare.core import incoming, recovery
 from fieldfare.core.arrivals import Arrivals
 from fieldfare.core.base import Base
 from fieldfare.core.borders import Borders
+from fieldfare.core.channel_homes import ChannelHomes
 from fieldfare.core.channel_map import ChannelMap
 from fieldfare.core.channels import Channels
 from fieldfare.core.departed import Departed
@@ -136,12 +137,13 @@ class Core:
             secure=secure,
         )
         self.reminders = Reminders(parts.sessions.states, departures, self.envelopes)
-        self.channels = Channels(self, channels)
-        self.borders = Borders(self, federation)
+        homes = ChannelHomes(base, channels)
+        self.channels = Channels(base, homes, self.route)
+        self.borders = Borders(base, homes, federation)
         self.envelopes.at_border = self.borders.leaving
         self.sessions.watchers = (self.dynamic, self.handovers, self.replicas, self.members, parts.device_places)
         self.deliveries.watchers = (self.replicas, self.members)
-        self.links.watchers = (self.envelopes, self.replicas, self.channels.homes, self.borders)
+        self.links.watchers = (self.envelopes, self.replicas, homes, self.borders)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
         }
@@ -380,7 +382,7 @@ class Core:
             if has_options(forward):
                 details = replace(details, **options_of(forward))
             if numbered:
-                details = replace(details, channel_number=self.channels.next_number(forward.by))
+                details = replace(details, channel_number=self.channels.numbers.next(forward.by))
             journal.write(now, forward.publisher, forward.sequence, msgpack.encode(forward.event), details)
 
 

@@ -113,7 +113,7 @@ def _finish(core: Core) -> None:
         link.outbox = {n: link.outbox.get(n, nothing) for n in range(link.acknowledged + 1, link.last + 1)}
         link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.journal.position)
         link.released = link.last
-    core.channels.finish_restore()
+    core.channels.finish_restore(doubtful=core.doubtful)
 
 
 def _without_outdated(stored: StoredRows, buffer: StepBuffer) -> StoredRows:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -16,7 +16,7 @@ from fieldfare.filters.named_filter import NamedFilter
 from fieldfare.protocol.event_options import EventOptions, WithOptions
 from fieldfare.protocol.journal import replacement_key
 from fieldfare.protocol.lineage import Lineage
-from fieldfare.protocol.messages import About, Role
+from fieldfare.protocol.messages import About, Forward, Role
 from fieldfare.protocol.versions import OLDEST
 
 Policy: TypeAlias = Literal["buffer", "drop-oldest", "disconnect"]
@@ -81,6 +81,10 @@ class Origin(NamedTuple):
     last: int = 0
     numbered: bool = False
     """Whether the event gets its number in a channel here."""
+
+
+Route: TypeAlias = Callable[[Sequence[tuple[Forward, Origin]], str, float], None]
+"""The way of accepted events into the node, with the neighbour that sent the events, and the time; see `Core.route`."""
 
 
 class Session(msgspec.Struct):

@@ -103,7 +103,8 @@ class Interval:
             raise ValueError("an interval needs at least one end, or its kind is unknown")
         kinds = {kind_of(end) for end in ends}
         if len(kinds) > 1 or not kinds <= ORDERED_KINDS:
-            raise ValueError(f"the ends of an interval must be two numbers, strings, timestamps or bytes: {ends}")
+            given = ", ".join(repr(end) if kind_of(end) in ORDERED_KINDS else type(end).__name__ for end in ends)
+            raise ValueError(f"the ends of an interval must be two numbers, strings, timestamps or bytes: {given}")
         if any(end != end for end in ends):
             raise ValueError("NaN lies in no interval and cannot end one")
         if None not in (self.low, self.high) and (

@@ -2,8 +2,8 @@
 
 `Reports` keeps the last report of each pipeline.
 
-A pipeline sends a whole report after every batch, so the node adds nothing up and keeps nothing on disk: a report that
-is lost is made good by the next. All of it is bounded, and values are plain ones, so whatever was taken can be shown.
+A pipeline sends a whole report after every batch, so the node adds nothing up and keeps nothing on disk: the next
+report makes a lost report good. Everything is bounded, and values are plain, so every accepted report can be shown.
 """
 
 from __future__ import annotations

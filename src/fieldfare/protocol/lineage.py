@@ -1,13 +1,13 @@
 """A lineage says in which life of a log each number was given, so that no number has two meanings.
 
-A node begins a *life* of its log, under a random name, each time it starts. It counts on from where its disk says that
-it was. After a power failure, or with yesterday's copy of its folder, that is further back than others have seen, and
-it gives the same numbers again, to other events. So a number alone is not enough: two numbers are the same only if they
-were given in the same life. Whoever remembers a number remembers the lineage with it, and `void_from` says which of its
-numbers have another meaning by now. (Kafka has the same idea: leader epochs, each with its first offset.)
+A node begins a *life* of its log, under a random name, at each start, and counts on from the last number on its disk.
+After a power failure, or with yesterday's copy of the folder, the disk is further back than others have seen, and the
+node gives the same numbers again, to other events. So a number alone is not enough: two numbers are the same only if
+both were given in the same life. A part that remembers numbers remembers the lineage, too, and `void_from` says from
+which number on the meaning is another by now. (Kafka has the same idea: leader epochs, each with its first offset.)
 
-Here a lineage is a tuple of lives, each with the first number that was given in it. A life has one beginning: two
-lineages that share a life agree on all numbers before it.
+Here a lineage is a tuple of lives, each with the first number given in the life. A life has a single beginning: two
+lineages with a common life agree on all numbers before the beginning of the life.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def extend(lineage: Lineage, life: str, first: int) -> Lineage:
 
 
 def life_of(lineage: Lineage, number: int) -> str:
-    """The life in which a number was given; empty if that is not known any more.
+    """The life in which a number was given; empty if the life is not known any more.
 
     >>> life_of((("a", 1), ("b", 101)), 100)
     'a'
@@ -56,7 +56,7 @@ def life_of(lineage: Lineage, number: int) -> str:
 
 
 def void_from(known: Lineage, present: Lineage) -> int:
-    """The first number that means something else in the present lineage than in one that is known; 0 if none does.
+    """The first number with another meaning in the present lineage than in a known lineage; 0 if there is none.
 
     >>> void_from((("a", 1),), (("a", 1), ("b", 101)))  # b counts on behind 100, whatever was 101 in a
     101
@@ -78,7 +78,7 @@ def void_from(known: Lineage, present: Lineage) -> int:
 
 
 def still_valid(number: int, known: Lineage, present: Lineage) -> int:
-    """The last number up to a given one that means the same in both lineages.
+    """The last number, up to a given number, with the same meaning in both lineages.
 
     >>> still_valid(150, (("a", 1),), (("a", 1), ("b", 101)))
     100

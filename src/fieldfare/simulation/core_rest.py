@@ -30,8 +30,8 @@ def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
         for other, link in core.links.items():
             if link.outbox and other not in network.lost:
                 yield f"{name} has messages for {other}"
-        if core.channels.waiting:
-            yield f"{name} waits for the homes of {core.channels.waiting}"
+        if core.channels.homes.waiting:
+            yield f"{name} waits for the homes of {core.channels.homes.waiting}"
         if core.channels.homes.busy:
             yield f"{name} has the channels of {core.channels.homes.busy} on the move"
         if core.handovers.arrivals or core.handovers.departures or core.replicas.due():
@@ -86,6 +86,6 @@ def _miscounted(network: CoreNetwork) -> Iterable[str]:
         if len(homes) != 1:
             yield f"the channel of {type} is at {' or '.join(sorted(homes))}"
         for home in homes:
-            count = network.hosts[home].core.channels.counts.get(type, 0)
+            count = network.hosts[home].core.channels.numbers.counts.get(type, 0)
             if count % NUMBER_GAP != published[type]:
                 yield f"{home} has numbered {count} events of the type {type}, and {published[type]} were published"

@@ -73,6 +73,7 @@ def test_all_settings_can_be_written(tmp_path: Path) -> None:
         segment_seconds = "1h"
         max_bytes = 1_000_000_000
         max_seconds = 86400
+        archive = "s3://log/oslo"
         sync = "full"
         [sessions]
         limit = 5
@@ -134,7 +135,14 @@ def test_all_settings_can_be_written(tmp_path: Path) -> None:
         strategy="merging+ads",
         dashboard=False,
         public_url="wss://oslo.example.org",
-        log=c.Log(segment_bytes=1 << 20, segment_seconds=3600, max_bytes=10**9, max_seconds=86400, sync="full"),
+        log=c.Log(
+            segment_bytes=1 << 20,
+            segment_seconds=3600,
+            max_bytes=10**9,
+            max_seconds=86400,
+            sync="full",
+            archive="s3://log/oslo",
+        ),
         sessions=c.Sessions(limit=5, policy="drop-oldest", life_seconds=14 * 86400, queue=7),
         channels=c.ChannelSettings(types=("quote", "trade=rome"), hosts=("oslo", "bern"), field="kind", first=1001),
         federation=c.FederationSettings(

@@ -39,14 +39,13 @@ def command(  # noqa: PLR0917 - options of a command
     other language cannot express the set. Names are kept: in a file, a line is NAME<TAB>FILTER or just FILTER.
     The languages are native, cesql (CloudEvents SQL; read only), cloudevents (the filters of the CloudEvents
     Subscriptions API), ruler (the event patterns of Event Ruler and Amazon EventBridge) and sigma (detection rules in
-    YAML; read only).
+    YAML, a file or a folder of them; read only).
 
     Examples:
         fieldfare convert "ANY symbol = 'ACME' AND ANY price < 20" --to ruler
         fieldfare convert "type IN ('trade', 'quote')" --to cloudevents
         fieldfare convert --from cesql "type LIKE 'com.acme.%' AND EXISTS subject"
         fieldfare convert --from ruler '{"price": [{"numeric": [">", 10, "<=", 20]}]}'
-        fieldfare convert --from sigma --file rules/ --schema windows.toml --errors skip
     """
     known = _schema(schema)
     count = skipped = 0

@@ -35,6 +35,14 @@ def command(
             metavar="NAME", help="Name of a durable session, which keeps events while you are away.", show_default=False
         ),
     ] = "",
+    at: Annotated[
+        str,
+        typer.Option(
+            metavar="NODE",
+            help="Name of the node with the session, if --node is another one: the session comes, or leads there.",
+            show_default=False,
+        ),
+    ] = "",
     shared: Annotated[
         bool,
         typer.Option("--shared", help="Share the session: each event goes to one of the commands that have it open."),
@@ -110,6 +118,8 @@ def command(
         typer.secho(hint, fg="yellow", err=True)
     if (device or oldest) and (shared or not (device and session)):
         raise InputError("--device", "a device has a name and a session: --session anna --device phone")
+    if at and not session:
+        raise InputError("--at", "a session with a name is at a node: --session orders --at oslo")
     if (shared or member or key) and not (shared and session):
         raise InputError("--shared", "members share a session with a name: --session orders --shared")
     run(
@@ -119,7 +129,7 @@ def command(
             client_address(node),
             token=token,
             session=session,
-            sharing={"shared": shared, "member": member, "key": key, "device": device, "oldest": oldest},
+            sharing={"at": at, "shared": shared, "member": member, "key": key, "device": device, "oldest": oldest},
             since=_since(since),
             count=count,
             as_json=as_json,

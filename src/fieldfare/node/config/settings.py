@@ -33,6 +33,8 @@ class Log(Part, frozen=True):
     """age of the events in the log"""
     sync: Literal["normal", "full"] = "normal"
     """`normal`: accepted events survive a killed process; `full`: a power failure, too, at a price in speed"""
+    archive: str = ""
+    """the place where closed segments are copied before the disk may lose them: a folder, or `s3://BUCKET/PREFIX`"""
 
 
 class Sessions(Part, frozen=True):

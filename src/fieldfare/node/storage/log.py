@@ -86,6 +86,11 @@ class Log:
         return self._active.first
 
     @property
+    def segments(self) -> tuple[Segment, ...]:
+        """The present segments, in order; the last is the active one."""
+        return self._segments
+
+    @property
     def bytes(self) -> int:
         """The size of all segments on disk."""
         return sum(part.size for part in self._segments)

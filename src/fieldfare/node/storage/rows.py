@@ -3,9 +3,9 @@
 Rows of a commit are written all or none, and when `commit` returns they survive the process being killed; with
 `sync="full"` the machine losing power, too. A commit has a fixed cost, so many steps should share one.
 
-A row has a checksum over its kind, key and value. One more row, the *digest*, has the number of all others and the sum
-of their checksums, and changes with every commit: so a row that has vanished is noticed, too, and a row that is older
-than it should be. Both are checked when the file is opened, and so are the commits in SQLite's write-ahead log.
+A row has a checksum over kind, key and value. A further row, the *digest*, has the number of all others and the sum of
+the checksums, and changes with every commit: so a vanished row is noticed, too, and an outdated row. Both are checked
+when the file is opened, and so are the commits in SQLite's write-ahead log.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ logger = logging.getLogger("fieldfare.node")
 
 
 class StoreError(ValueError):
-    """A file is no store, or not one that this version can read."""
+    """A file is no store, or the store of a later version."""
 
 
 class StoreDamaged(StoreError):
-    """The content of a file is not as it was written."""
+    """The content of a file has changed since the last write."""
 
     def __init__(self, path: Path | str, problem: object) -> None:
         super().__init__(f"{path} is damaged: {problem}. {advice(Path(path).parent)}")
@@ -159,7 +159,7 @@ class Store:
         execute("COMMIT")
 
     def _checked(self, kind: str, key: bytes, value: bytes) -> Stored:
-        """A row of an earlier version, with its first checksum. Now is the last time that nonsense can be noticed."""
+        """A row of an earlier version, with a first checksum. Now is the last time to notice nonsense."""
         try:
             decoded = _decode(key)
             _decode(value)
@@ -170,7 +170,7 @@ class Store:
             raise StoreDamaged(self._path, f"{Stored(kind, key, value, None)} cannot be read") from None
 
     def _check(self) -> None:
-        """Look whether all rows are there, each as it was written."""
+        """Check that all rows are there, each as written."""
         bad: list[Stored] = []
         digest: Stored | None = None
         count = total = 0
@@ -196,7 +196,7 @@ class Store:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever committed, or all of it is gone."""
+        """Whether nothing was ever committed, or all rows are gone."""
         return not self._checksums
 
     def commit(self, rows: Iterable[Row]) -> None:

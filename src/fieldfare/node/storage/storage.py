@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from fieldfare.core.step import Step
 from fieldfare.node.config import Log as LogSettings
@@ -21,6 +21,9 @@ from fieldfare.node.storage import private
 from fieldfare.node.storage.log import Log
 from fieldfare.node.storage.rows import Store, StoreDamaged, StoreError
 from fieldfare.protocol.journal import JournalEntry, Row, StoredRows, last_complete_position, low_water
+
+if TYPE_CHECKING:  # it needs fieldfare[archive]
+    from fieldfare.node.storage.archive import Archive
 
 try:
     import fcntl
@@ -108,6 +111,7 @@ class Storage:
         self.log: EventLog = MemoryLog()
         self._recent: dict[int, JournalEntry] = {}
         self._lock: IO[str] | None = None
+        self._archive: Archive | None = None
         self._rolled = time.time()
         self.is_torn = False
         """Whether a write had been cut short: the last entries may be lost, and their positions may be given again."""
@@ -133,6 +137,8 @@ class Storage:
             segment_seconds=settings.segment_seconds,
             sync=self.sync,
         )
+        if settings.archive:
+            self._archive = _archive(settings.archive, folder / "archive.json")
         if self._store.is_empty and disk.last:
             raise StoreDamaged(folder / "node.sqlite", "it is empty, but there are events in the log")
         self.is_torn = disk.is_torn
@@ -198,7 +204,7 @@ class Storage:
         return self._store is None or all(position in self._recent for position in positions)
 
     def tidy(self, now: float, keep_from: int) -> int:
-        """Seal closed segments and delete old ones; slow. Return the number of deleted entries."""
+        """Seal and archive closed segments and delete old ones; slow. Return the number of deleted entries."""
         if self._disk is None:
             return 0
         limits = self._settings
@@ -206,6 +212,9 @@ class Storage:
             self._rolled = now
             self._disk.roll()
         self._disk.seal()
+        if self._archive is not None:
+            self._archive.add(self._disk.segments)
+            keep_from = min(keep_from, self._archive.last + 1)
         return self._disk.retain(
             max_bytes=limits.max_bytes, max_seconds=limits.max_seconds, now=now, keep_from=keep_from
         )
@@ -217,6 +226,14 @@ class Storage:
             self._store.close()
         if self._lock is not None:
             self._lock.close()
+
+
+def _archive(place: str, owner: Path) -> Archive:
+    try:
+        from fieldfare.node.storage.archive import Archive  # noqa: PLC0415 - it needs fieldfare[archive]
+    except ModuleNotFoundError as error:
+        raise StoreError(f"log.archive needs the module {error.name}: pip install 'fieldfare[archive]'") from None
+    return Archive(place, owner)
 
 
 def locked(folder: Path) -> IO[str]:

@@ -1,5 +1,7 @@
 """The format `fieldfare_log`: the event log in a node's folder, in batch and as a stream, while the node runs or not.
 
+Also the archive of a log, a folder or a URL such as `s3://bucket/oslo` (the node's `log.archive`).
+
     spark.read.format("fieldfare_log").load("node-data")
     spark.readStream.format("fieldfare_log").option("max_rows", 50_000).load("node-data")
 
@@ -24,6 +26,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 from fieldfare.node.storage.log import LogError
+from fieldfare.objects import is_url
 from fieldfare.pipeline import options
 from fieldfare.pipeline.sources import rows, segments
 from fieldfare.pipeline.sources.segments import Folder, Part, Slice
@@ -39,7 +42,7 @@ class LogOptions(options.Options, frozen=True):
     """The options of a node's log."""
 
     path: str
-    """the folder of a node, or the folder `log` in it"""
+    """the folder of a node, the folder `log` in it, or the archive of a log"""
     since: Annotated[int, msgspec.Meta(ge=0)] = 0
     """the first position; 0: the oldest in the log"""
     max_rows: Annotated[int, msgspec.Meta(ge=1)] = MAX_ROWS
@@ -83,7 +86,7 @@ class SlicePartition(InputPartition):
 class LogReader(DataSourceReader):
     """The reader of a log in batch."""
 
-    def __init__(self, folder: Path, since: int, gaps: Gaps) -> None:
+    def __init__(self, folder: Path | str, since: int, gaps: Gaps) -> None:
         self._folder, self._since, self._gaps = folder, since, gaps
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -100,7 +103,7 @@ class LogReader(DataSourceReader):
 class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The reader that follows a growing log, from position to position."""
 
-    def __init__(self, folder: Path, since: int, max_rows: int, gaps: Gaps) -> None:
+    def __init__(self, folder: Path | str, since: int, max_rows: int, gaps: Gaps) -> None:
         self._folder, self._since, self._max_rows, self._gaps = Folder(folder), since, max_rows, gaps
         self._target: int | None = None
 
@@ -156,8 +159,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {**self.__dict__, "_folder": Folder(self._folder.path)}
 
 
-def _log_in(path: str) -> Path:
+def _log_in(path: str) -> Path | str:
     """Return the folder with the segments, for the folder of a node or the folder `log` in it."""
+    if is_url(path):
+        return path
     folder = Path(path)
     folder = folder / "log" if (folder / "log").is_dir() else folder
     if not folder.is_dir():
@@ -165,7 +170,7 @@ def _log_in(path: str) -> Path:
     return folder
 
 
-def _first(folder: Path, parts: Sequence[Part], wanted: int, gaps: Gaps) -> int:
+def _first(folder: Path | str, parts: Sequence[Part], wanted: int, gaps: Gaps) -> int:
     """Return the first position to read; LogError for deleted positions, unless gaps are skipped."""
     kept = parts[0].first
     if wanted >= kept:

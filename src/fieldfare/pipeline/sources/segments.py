@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +25,7 @@ from fieldfare.node.storage.log import LogError
 from fieldfare.node.storage.raw_format import HEADER_SIZE, Damaged, blocks, good_after, read_header
 from fieldfare.node.storage.raw_segment import Mark, Raw, is_torn
 from fieldfare.node.storage.segments import NAME
+from fieldfare.objects import Objects, is_url
 from fieldfare.pipeline.sources import rows
 from fieldfare.protocol import journal
 
@@ -40,6 +41,7 @@ class Part(NamedTuple):
     """A segment, with the place in a raw segment to begin at."""
 
     path: Path
+    """the file; in an archive at a URL only its name counts"""
     first: int
     last: int
     marks: Sequence[Mark] = ()
@@ -56,8 +58,8 @@ class Slice(NamedTuple):
 class Folder:
     """The log in a folder, to be looked at again and again."""
 
-    def __init__(self, path: Path) -> None:
-        """Keep the path; the folder is not read yet."""
+    def __init__(self, path: Path | str) -> None:
+        """Keep the path, or the URL of an archive; the folder is not read yet."""
         self.path = path
         self._tails: dict[Path, _Tail] = {}
 
@@ -75,7 +77,7 @@ class Folder:
             except FileNotFoundError:
                 continue  # it was sealed or deleted a moment ago
             if all(before.last + 1 == after.first for before, after in pairwise(parts)):
-                return parts or [Part(self.path, 1, 0)]
+                return parts or [Part(Path(self.path), 1, 0)]
         raise LogError(f"{self.path} has a gap between two segments: bring missing files back from a copy")
 
 
@@ -92,19 +94,19 @@ def slices(parts: Sequence[Part], first: int, last: int) -> list[Slice]:
     return found
 
 
-def read(folder: Path, piece: Slice) -> Iterator[pa.RecordBatch]:
+def read(folder: Path | str, piece: Slice) -> Iterator[pa.RecordBatch]:
     """Read the rows of a slice."""
     position, tries = piece.first, TRIES
     while position <= piece.last:
         holding = [one for one in _listed(folder) if one[1] <= position]
-        path, first, last = holding[-1] if holding else (folder, 1, 0)
+        path, first, last = holding[-1] if holding else (Path(folder), 1, 0)
         if (last and last < position) or not holding:
             raise LogError(f"{folder} no longer has position {position}: the node has deleted it")
         try:
             if path.suffix == _LOST:
                 position = last + 1
             elif last:
-                yield from _sealed(path, position, min(last, piece.last))
+                yield from _sealed(_file(folder, path), position, min(last, piece.last))
                 position = last + 1
             else:
                 mark = piece.mark or Mark(first, HEADER_SIZE, 0.0)
@@ -120,7 +122,7 @@ def read(folder: Path, piece: Slice) -> Iterator[pa.RecordBatch]:
                 raise
 
 
-def _sealed(path: Path, first: int, last: int) -> Iterator[pa.RecordBatch]:
+def _sealed(path: Any, first: int, last: int) -> Iterator[pa.RecordBatch]:
     table = pq.read_table(
         path,
         columns=rows.NAMES,
@@ -133,10 +135,15 @@ def _sealed(path: Path, first: int, last: int) -> Iterator[pa.RecordBatch]:
     return rows.of_table(table)
 
 
-def _listed(folder: Path) -> list[tuple[Path, int, int]]:
+def _file(folder: Path | str, path: Path) -> Any:
+    """Return the file of a segment as Parquet reads it: the path, or an opened object."""
+    return Objects(folder).open(path.name) if is_url(folder) else path
+
+
+def _listed(folder: Path | str) -> list[tuple[Path, int, int]]:
     """Return path, first and last position of each segment, from the names; a raw segment has 0 for the last."""
     found: dict[int, tuple[Path, int, int]] = {}
-    for path in folder.iterdir():
+    for path in (Path(one.name) for one in Objects(folder).here()[0]) if is_url(folder) else Path(folder).iterdir():
         if match := NAME.fullmatch(path.name):
             first, last = int(match[1]), int(match[2] or 0)
             if last or first not in found:  # for a moment it is there twice, raw and sealed

@@ -33,7 +33,7 @@ def test_a_channel_moves_and_comes_back_after_a_restart(tmp_path: Path) -> None:
                 talking(b.service, "bob") as bob,
             ):
                 core = b.service.node.core
-                await until(lambda: not core.channels.waiting)
+                await until(lambda: not core.channels.homes.waiting)
                 for talker in (ana, bob):
                     await talker.subscribe("s", "TRUE")
                 await until(lambda: a.service.node.core.links["b"].filters and core.links["a"].filters)
@@ -71,7 +71,7 @@ def test_a_channel_moves_and_comes_back_after_a_restart(tmp_path: Path) -> None:
 def test_the_command_asks_for_a_move() -> None:
     async def main() -> None:
         async with api(**CHANNEL) as a, api(name="b", join=(a.service.hood.url,), **CHANNEL) as b:
-            await until(lambda: not b.service.node.core.channels.waiting)
+            await until(lambda: not b.service.node.core.channels.homes.waiting)
 
             def run(*arguments: str) -> str:
                 done = CliRunner().invoke(app, ["admin", "channels", *arguments, "--node", b.service.hood.url])
@@ -106,7 +106,7 @@ def test_the_version_before_does_not_start_with_channels() -> None:
 def test_a_node_without_clients_hosts_a_channel_for_clients_elsewhere() -> None:
     async def main() -> None:
         async with api(clients=False, **CHANNEL) as a, api(name="b", join=(a.service.hood.url,), **CHANNEL) as b:
-            await until(lambda: not b.service.node.core.channels.waiting)
+            await until(lambda: not b.service.node.core.channels.homes.waiting)
             reason = "a takes no clients, by its settings: use another node of the overlay"
             with pytest.raises(ConnectionClosed, match=reason):
                 async with talking(a.service, "ana"):

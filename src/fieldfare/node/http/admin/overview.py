@@ -142,8 +142,8 @@ def _channels(node: Node) -> list[ChannelView]:
     channels, views = node.core.channels, []
     for type in sorted(channels.homes.types):
         home = channels.homes.of(type)
-        count = channels.counts.get(type, 0) if channels.homes.here(type) else None
-        is_open = type not in channels.waiting
+        count = channels.numbers.counts.get(type, 0) if channels.homes.here(type) else None
+        is_open = type not in channels.homes.waiting
         views.append(ChannelView(type, home.node, count, is_open, home.target, channels.moves.held(type)))
     return views
 
