@@ -91,6 +91,12 @@ def test_every_example_works(
     assert done.stdout or any(word in done.stderr for word in ("published", "neighbour", "0 channels"))
 
 
+def test_a_session_of_another_node_has_a_name(node: Process) -> None:
+    done = invoke("fieldfare sub TRUE --at oslo", node)
+    assert done.exit_code == 2
+    assert "--at: a session with a name is at a node: --session orders --at oslo" in done.stderr
+
+
 def test_what_is_published_is_seen(node: Process) -> None:
     last = json.loads(invoke("fieldfare admin overview --json", node).stdout)["log"]["last"]
     done = invoke("""fieldfare pub '{"n": 1}' '{"n": 2, "t": "a"}'""", node)

@@ -81,6 +81,8 @@ class Plan(NamedTuple):
     """nodes, modulo all but the first, with which another domain begins; the nodes below belong to it"""
     private: bool = False
     """whether only the events of channels cross the borders"""
+    patterns: tuple[int, ...] = ()
+    """patterns that stand in nodes from the beginning, modulo the known texts"""
 
     def channels(self) -> ChannelMap:
         """Return the channels of the first types, as many as there are homes."""
@@ -170,6 +172,8 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         ahead=dice.choice((0, 1, 2)),
         homes=(dice.randrange(4), dice.randrange(4)) if synced and not mixed and dice.random() < 0.3 else (),
     )
+    if synced and not mixed and dice.random() < 0.3:
+        plan = plan._replace(patterns=tuple(dice.randrange(60) for _ in range(dice.randint(1, 3))))
     plan = with_moves(plan, dice) if plan.homes and dice.random() < 0.7 else plan
     return federated(plan, dice) if plan.homes and count > 1 and dice.random() < 0.4 else plan
 
