@@ -162,11 +162,11 @@ class Members(SessionWatcher, DeliveryWatcher):
         self._advance(name, session)
         self._wake(name)
 
-    def free(self, name: str, number: int) -> None:
-        """Let other members have deliveries of the key of an acknowledged one: the acknowledgement is written."""
-        sharing = self._shared.get(name)
-        if sharing is not None:
-            sharing.free(number)
+    def free(self, acknowledged: Iterable[tuple[str, int]]) -> None:
+        """Let other members have deliveries of the keys of acknowledged ones: the acknowledgements are written."""
+        for name, number in acknowledged:
+            if name in self._shared:
+                self._shared[name].free(number)
 
     def _wake(self, name: str) -> None:
         """Let members look for deliveries after a key may have become free."""
