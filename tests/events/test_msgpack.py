@@ -87,6 +87,7 @@ nested_events = st.dictionaries(
 @example(b"\xde\x00\x01\xa1a\x01", None, DEFAULT_LIMITS)
 @example(b"\x81\xa1a\xcf\x80\x00\x00\x00\x00\x00\x00\x00", None, DEFAULT_LIMITS)
 @example(b"\x81\x01\x01", None, DEFAULT_LIMITS)
+@example(b"\x81\xd4\x05\x90\x01", None, DEFAULT_LIMITS)
 @example(b"", None, DEFAULT_LIMITS)
 @example(b"\x81\xa1a\x81\xa1b\xcf\x80\x00\x00\x00\x00\x00\x00\x00", None, DEFAULT_LIMITS)
 @example(msgspec.msgpack.encode({"a": [[Ext(-1, b"\xff" * 12)]]}), None, DEFAULT_LIMITS)
@@ -206,6 +207,7 @@ def test_an_event_is_encoded_still_if_there_is_nothing_to_doubt() -> None:
         (b"\x81\x01\x01", "the field name 1 is not a string"),
         (b"\x81\xa1a\x81\xc4\x01b\x01", "field 'a': the field name b'b' is not a string"),
         (b"\x81\x80\x01", "the field name {} is not a string"),
+        (b"\x81\xd4\x05\x90\x01", "the field name <msgspec.msgpack.Ext> is not a string"),
         (field(2**63), "field 'a': the integer 9223372036854775808 does not fit in 64 bits"),
         (b"\x81\xa1a\xa1\xff", "field 'a': not MessagePack: 'utf-8' codec can't decode byte 0xff"),
         (field(Ext(5, b"x")), "field 'a': the MessagePack extension type 5 is unknown"),

@@ -221,6 +221,8 @@ class Core:
             if name in self.links:
                 link = self.links[name]
                 link.released, link.written = max(link.released, last), max(link.written, link.received)
+        for name, number in step.freed:
+            self.members.free(name, number)
 
     def checkpoint(self) -> None:
         """Write the rows of all sessions and links; recovery needs less of the log then."""

@@ -157,9 +157,16 @@ class Members(SessionWatcher, DeliveryWatcher):
             raise RequestRefused(f"delivery {max(numbers)} was not sent: the last was {session.sent}")
         for number in numbers:
             if sharing is not None and sharing.release(member, number):
+                self._buffer.freed.append((name, number))
                 self._finish(name, session, number)
         self._advance(name, session)
         self._wake(name)
+
+    def free(self, name: str, number: int) -> None:
+        """Let other members have deliveries of the key of an acknowledged one: the acknowledgement is written."""
+        sharing = self._shared.get(name)
+        if sharing is not None:
+            sharing.free(number)
 
     def _wake(self, name: str) -> None:
         """Let members look for deliveries after a key may have become free."""

@@ -8,6 +8,7 @@ CloudEvents.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -257,9 +258,17 @@ _UNBOUNDED = frozenset({float, bool, type(None)})
 _SHOWN_BITS = 256
 
 
+def no_name(name: object, path: str) -> EventError:
+    """Return the error of a field name that is no string; the address of an object tells nobody anything."""
+    return EventError(path, f"the field name {_ADDRESS.sub('', repr(name))} is not a string")
+
+
+_ADDRESS = re.compile(" object at 0x[0-9a-f]+")
+
+
 def _name(name: object, path: str, limits: Limits) -> str:
     if not isinstance(name, str):
-        raise EventError(path, f"the field name {name!r} is not a string")
+        raise no_name(name, path)
     try:
         return _text(name, path, limits)
     except EventError as error:

@@ -18,7 +18,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from fieldfare.events import encoded, json
-from fieldfare.events.event import Event, checked_event
+from fieldfare.events.event import Event, checked_event, no_name
 from fieldfare.events.json import VALID, refuse_reserved
 from fieldfare.events.limits import DEFAULT_LIMITS, EventError, Limits
 from fieldfare.events.values import Interval, Kind, Value
@@ -161,7 +161,7 @@ def _check_value(data: bytes, start: int, path: str) -> int:
             key, at = at, _check_value(data, at, path)
             name = _leaf(data[key:at], path)
             if not isinstance(name, str):
-                raise EventError(path, f"the field name {name!r} is not a string")
+                raise no_name(name, path)
             below = f"{path}.{name}" if path else name
             if name in seen:
                 raise EventError(below, "named twice")

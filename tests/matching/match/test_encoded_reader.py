@@ -85,3 +85,14 @@ def test_fields_that_no_filter_looks_at_are_not_made(monkeypatch: pytest.MonkeyP
     index.add(20, "z.x = 1 OR a > 0")
     assert sorted(index.match(event)) == [0, 1, 20]
     assert [sorted(found) for found in index.match_many([event] * MANY)] == [[0, 1, 20]] * MANY
+
+
+@pytest.mark.parametrize("kernels", ["lazy", "numba"])
+def test_a_filter_on_a_new_field_is_seen_at_once(kernels: str) -> None:
+    event = msgpack.from_json(b'{"a": 1, "b": {"c": "x"}, "z": {"y": 5}}')
+    index: Index[int] = Index([(0, "a = 1")], kernels=kernels)
+    assert index.match(event) == [0]
+    index.add(1, "z.y = 5")
+    assert sorted(index.match(event)) == [0, 1]
+    index.add(2, "b.c LIKE 'x%'")
+    assert [sorted(found) for found in index.match_many([event] * MANY)] == [[0, 1, 2]] * MANY
