@@ -214,13 +214,13 @@ class Core:
     def release(self, step: Step) -> None:
         """Let sessions and neighbours have the effects of a step, which is on disk now."""
         for name, count in step.sessions.items():
-            session = self.sessions.get(name)
-            if session is not None and session.released < count:
+            if (session := self.sessions.get(name)) is not None and session.released < count:
                 session.released = count
         for name, last in step.neighbours.items():
             if name in self.links:
                 link = self.links[name]
                 link.released, link.written = max(link.released, last), max(link.written, link.received)
+        self.members.free(step.freed)
 
     def checkpoint(self) -> None:
         """Write the rows of all sessions and links; recovery needs less of the log then."""
