@@ -53,6 +53,13 @@ def _raw(event: Event) -> msgspec.Raw:
 
 
 CLIENT_FRAMES: Final = (
+    Sample(
+        f.SubscribePattern(6, "pairs", "a: [x = 1] b: [x = 2] (a followed by b) within 1 hour for each card"),
+        "A pattern of events.",
+    ),
+    Sample(
+        f.SubscribePattern(7, "old", "a: [x = 1] a once", "2026-01-31T12:00:00Z"), "A pattern from a time on.", "since"
+    ),
     Sample(f.SetParameters(1, _raw(Event({"myloc": "rebeca-drive 100", "budget": 120}))), "A place, and a value."),
     Sample(f.SetParameters(2, _raw(Event({"myloc": None}))), "The place is forgotten.", "forgotten"),
     Sample(f.Hello(), "A client without a session and without a token.", "shortest"),

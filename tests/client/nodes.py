@@ -20,10 +20,13 @@ from fieldfare.node.server import running
 
 @contextlib.asynccontextmanager
 async def node(
-    folder: Path | None = None, port: int = 0, settings: Mapping[str, Any] = MappingProxyType({})
+    folder: Path | None = None,
+    port: int = 0,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+    file: Path | None = None,
 ) -> AsyncIterator[Context]:
     data = {"data": str(folder)} if folder is not None else {"data": ""}
-    async with running(load(None, {}, {"port": port, "name": "a", **data, **settings}), routes) as service:
+    async with running(load(file, {}, {"port": port, "name": "a", **data, **settings}), routes) as service:
         yield service
 
 

@@ -299,3 +299,22 @@ def test_a_client_acknowledges_what_an_earlier_connection_has_had() -> None:
     assert [number for number, _ in core.deliveries.next("ana", 1, 0.0)] == [1]
     core.deliveries.acknowledge("ana", 2)
     assert [number for number, _ in core.deliveries.next("ana", 3, 0.0)] == [3]
+
+
+def test_a_key_is_free_when_the_acknowledgement_is_written() -> None:
+    """While a slow disk wrote the acknowledgement of a member, another member got an event of the same key."""
+    core = make()
+    core.members.attach("ana", "one", "", "k")
+    core.members.attach("ana", "two", "", "k")
+    core.members.grant("ana", "one", 1)
+    core.members.grant("ana", "two", 1)
+    publish(core, 1, 2)
+    release(core)
+    assert [number for number, _ in core.members.without_key("ana", 0.0)] == [1, 2]
+    assert core.members.give("ana", 0.0, {1: "red", 2: "red"}) == {"one"}
+    core.members.take("ana", "one", 10)
+    core.members.acknowledge("ana", "one", [1])
+    written = core.drain()
+    assert core.members.give("ana", 0.0) == set()
+    core.release(written)
+    assert core.members.give("ana", 0.0) == {"two"}

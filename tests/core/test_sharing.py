@@ -56,6 +56,8 @@ class Twin(RuleBasedStateMachine):
         self.again: set[int] = set()
         self.dropped: set[int] = set()
         """given, and then dropped by the session; the member has them until it takes them"""
+        self.unwritten: dict[int, str] = {}
+        """acknowledged by a member, which has the key until the write"""
         self.last = 0
 
     def give(self) -> None:
@@ -66,10 +68,11 @@ class Twin(RuleBasedStateMachine):
             if not able:
                 return
             key = self.keys[number] if self.sharing.key else None
-            same = {self.holder[one] for one in self.holder if key is not None and self.keys[one] == key} - {""}
+            held = {**self.holder, **self.unwritten}
+            same = {held[one] for one in held if key is not None and self.keys[one] == key} - {""}
             assert len(same) < 2
             name = same.pop() if same else able[0]
-            if not self.credit[name]:
+            if name not in self.turns or not self.credit[name]:
                 continue  # until the member that has the key takes more
             if name == able[0] and key not in self.busy():
                 self.turns.remove(name)
@@ -81,7 +84,8 @@ class Twin(RuleBasedStateMachine):
         return number in self.holder and number not in self.dropped
 
     def busy(self) -> set[int | None]:
-        return {self.keys[one] for one, holder in self.holder.items() if holder and self.sharing.key} - {None}
+        held = {**self.holder, **self.unwritten}
+        return {self.keys[one] for one, holder in held.items() if holder and self.sharing.key} - {None}
 
     @precondition(lambda self: len(self.turns) < len(NAMES))
     @rule(data=st.data())
@@ -147,7 +151,16 @@ class Twin(RuleBasedStateMachine):
             self.taken.discard(number)
             del self.holder[number]
             self.credit[name] += back
+            self.unwritten |= {} if back else {number: name}
             self.give()
+
+    @precondition(lambda self: self.unwritten)
+    @rule(data=st.data())
+    def write(self, data: Any) -> None:
+        number = data.draw(st.sampled_from(sorted(self.unwritten)))
+        self.sharing.free(number)
+        del self.unwritten[number]
+        self.give()
 
     @precondition(lambda self: any(not holder for holder in self.holder.values()))
     @rule(data=st.data())

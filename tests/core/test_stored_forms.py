@@ -51,20 +51,16 @@ OLD_ROWS = frozenset(
 )
 """kinds of rows that version 2 has; see revision 2e55862"""
 
-LASTING = frozenset({"channel", "former_way", "held", "home", "incomplete", "joined", "sent_home"})
+LASTING = frozenset(
+    {"channel", "former_way", "held", "home", "incomplete", "joined", "pattern", "pattern-count", "sent_home"}
+)
 """new kinds that are about no session, and stay valid whatever an older version has done meanwhile"""
 
 
 def kinds() -> set[str]:
-    """All kinds of rows that the sources name where they make one.
-
-    Programs store the rows of their detectors in tables of their own; the kinds count once a core imports detectors.
-    """
-    package = Path(fieldfare.__file__).parent
-    texts = {path.relative_to(package): path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
-    if not any("fieldfare.patterns" in text for path, text in texts.items() if path.parts[0] == "core"):
-        texts = {path: text for path, text in texts.items() if path.parts[0] != "patterns"}
-    return {kind for text in texts.values() for kind in re.findall(r'\bRow\(\s*"([\w-]+)", \(', text)}
+    """All kinds of rows that the sources name where they make one."""
+    texts = [path.read_text(encoding="utf-8") for path in Path(fieldfare.__file__).parent.rglob("*.py")]
+    return {kind for text in texts for kind in re.findall(r'\bRow\(\s*"([\w-]+)", \(', text)}
 
 
 def test_every_kind_of_row_is_old_or_listed_as_new() -> None:

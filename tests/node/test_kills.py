@@ -13,3 +13,4 @@ def test_what_was_accepted_survives_kill_9(monkeypatch: pytest.MonkeyPatch) -> N
     counts = asyncio.run(run(2, seed=3, pause=0.1, nodes=2))
     assert counts["accepted between two kills, at least"] > 0
     assert counts["delivered"] > 0
+    assert counts["detections of patterns"] > 0

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fieldfare.pipeline import (
     amend,
     attribute_statistics,
+    explain_match,
     match_events,
     match_profiles,
     merge_plan,
@@ -26,6 +27,7 @@ from fieldfare.pipeline import (
     replay_to_file,
     retroactive,
     spark_session,
+    write_deliveries,
     write_table,
 )
 from fieldfare.pipeline.job.config import parse
@@ -44,6 +46,10 @@ EXPECTED = {
     "match_events": [[1, "b"], [2, "a"], [2, "b"]],
     "publish_subscriptions": 1,
     "match_events, catalogue": [[1, "b"], [2, "a"], [2, "b"]],
+    "match_events, lists": [[1, ["b"]], [2, ["a", "b"]]],
+    "match_events, counts": [["a", 1], ["b", 2]],
+    "write_deliveries": [3, "arrow"],
+    "explain_match": "because     through Spark Connect, the plan of the events is not known here",
     "amend": 2,
     "match_events, stream": [[7, "c"]],
     "sql": [[1, "b"], [2, "b"], [2, "c"]],
@@ -90,6 +96,10 @@ def calls(spark: SparkSession, folder: Path) -> dict[str, Callable[[], Any]]:
         write_table(table.events, lake)
         return past().count()
 
+    def deliveries() -> list[Any]:
+        out = write_deliveries(events, catalogue, folder / "deliveries")
+        return [spark.read.parquet(str(folder / "deliveries")).count(), out.way.kind]
+
     def to_file() -> int:
         replay_to_file(past(), folder / "past.jsonl")
         return len((folder / "past.jsonl").read_text().splitlines())
@@ -112,6 +122,15 @@ def calls(spark: SparkSession, folder: Path) -> dict[str, Callable[[], Any]]:
         "match_events": lambda: pairs(match_events(events, subscriptions)),
         "publish_subscriptions": lambda: publish_subscriptions(subscriptions, catalogue),
         "match_events, catalogue": lambda: pairs(match_events(events, catalogue)),
+        "match_events, lists": lambda: sorted(
+            [row.n, sorted(row.subscriptions)]
+            for row in match_events(events, catalogue, form="lists", keep=["n"]).collect()
+        ),
+        "match_events, counts": lambda: sorted(
+            [row.subscription, row.events] for row in match_events(events, catalogue, form="counts").collect()
+        ),
+        "write_deliveries": deliveries,
+        "explain_match": lambda: explain_match(events, catalogue, form="counts").splitlines()[1],
         "amend": lambda: amend(catalogue, [Subscription("c", "x > 10")], ["a"]),
         "match_events, stream": stream,
         "sql": in_sql,

@@ -61,7 +61,7 @@ def test_check_explain_and_status(spark: SparkSession, tmp_path: Path) -> None:
     assert "filters look at prise, which is no declared field; did you mean price?" in said
     code, said = _said("explain", str(file), "--spark")
     assert code == 0
-    assert f"then        lake of deliveries at {tmp_path / 'lake'}" in said
+    assert f"then        lake of deliveries at {tmp_path / 'lake'}: rows: workers make them" in said
     assert _said("status", str(file)) == (
         0,
         f"quotes has not processed a batch yet. Start it: fieldfare pipeline run {file}\n",
@@ -74,6 +74,21 @@ def test_check_explain_and_status(spark: SparkSession, tmp_path: Path) -> None:
     code, said = _said("check", str(file))
     assert code == 2
     assert "sink[0]: lake: there is no option `colour`; its options: path" in said
+
+
+def test_explain_says_how_each_sink_gets_its_rows_and_why(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl").write_text('{"symbol": "A", "price": 1}\n')
+    (tmp_path / "wanted.csv").write_text("id,filter\nb,symbol = 'A'\n")
+    before, _, _ = PIPELINE.partition("[[sink]]")
+    sinks = ['path = "a"', 'path = "s3a://b/a"', 'path = "c"\nof = "events"']
+    text = before + "".join(f'[[sink]]\nkind = "parquet"\n{sink}\n' for sink in sinks)
+    (tmp_path / "pipeline.toml").write_text(text)
+    _, said = _said("explain", str(tmp_path / "pipeline.toml"))
+    ways = [line.rpartition("parquet of ")[2].partition(": ")[2] for line in said.splitlines() if "parquet of" in line]
+    assert [way.partition(":")[0] for way in ways] == ["files", "rows", "rows"], said
+    assert "because the folder is in an object store" in ways[1]
+    assert "because it needs no matching" in ways[2]
 
 
 def test_kafka_says_which_jar_it_needs(spark: SparkSession) -> None:

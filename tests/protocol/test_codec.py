@@ -17,6 +17,7 @@ numbers = st.integers(0, 2**53)
 since = st.none() | numbers | st.floats(0, 1e10, allow_nan=False) | st.just("2026-01-31T12:00:00Z")
 said = st.one_of(
     st.builds(f.Hello, session=names, token=names, credit=numbers),
+    st.builds(f.SubscribePattern, numbers, names, names, since),
     st.builds(f.Subscribe, numbers, names, names | st.just([{"exact": {"type": "a"}}]), since),
     st.builds(f.Unsubscribe, numbers, names),
     st.builds(f.Advertise, numbers, names, names),

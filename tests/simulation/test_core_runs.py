@@ -146,6 +146,30 @@ def test_a_core_that_forgets_rows_is_found(kind: str) -> None:
     assert found(without(kind))
 
 
+@pytest.mark.parametrize("kind", ["pattern-count", "pattern-state", "pattern-instance", "pattern-position"])
+def test_a_core_that_forgets_the_state_of_patterns_is_found(kind: str) -> None:
+    plans = (plan for plan in map(draw, range(ENOUGH)) if plan.patterns)
+    assert any(failure(plan, without(kind)) for plan in plans)
+
+
+def test_a_core_that_says_a_detection_again_is_found() -> None:
+    class Repeating(Core):
+        def step(self, *arguments: Any) -> Step:
+            for one in self.patterns.known.values():
+                one.logged = 0
+            return super().step(*arguments)
+
+    class Deaf(Core):
+        def step(self, *arguments: Any) -> Step:
+            self.patterns.position = self.position
+            self.patterns._queue.clear()
+            return super().step(*arguments)
+
+    plans = [plan for plan in map(draw, range(ENOUGH)) if plan.patterns]
+    assert any(failure(plan, Deaf) for plan in plans)
+    assert any(failure(plan, Repeating) for plan in plans)
+
+
 def test_a_core_that_forgets_what_came_with_a_session_is_found() -> None:
     """The rows of deliveries that the log of a node does not name: of 1,000 random plans, none needed them."""
     steps = (

@@ -13,7 +13,7 @@ from fieldfare.core.devices import Devices
 from fieldfare.events.event import Event
 from fieldfare.filters import EVERYTHING
 from fieldfare.simulation.actions.clients import Publish
-from fieldfare.simulation.actions.members import SubscribeShared
+from fieldfare.simulation.actions.members import AddDevice, SubscribeShared
 from fieldfare.simulation.actions.nodes import Lose, Settle
 from fieldfare.simulation.checker import check_devices, check_durable
 from fieldfare.simulation.plans import Plan, Step, draw
@@ -136,3 +136,14 @@ def test_what_devices_lack_or_get_twice_is_found(some: list[Record], problem: st
     found = problems(some)
     assert found
     assert any(problem in one for one in found)
+
+
+def test_two_devices_that_come_at_once_are_two() -> None:
+    """Both had the same name, and the node served them in turn: an event came to the name twice."""
+    steps = (
+        Step(0.0, SubscribeShared("two", 6)),
+        Step(0.03, Publish(3, (5,))),
+        Step(0.0, AddDevice(25)),
+        Step(0.0, AddDevice(10, oldest=True)),
+    )
+    assert failure(Plan(400000933, "simple", (), steps, members=1, copies=True)) == ""

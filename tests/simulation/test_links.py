@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fieldfare.simulation.clock import VirtualClock
 from fieldfare.simulation.links import Link, Wire, exponential, lognormal, uniform
+from fieldfare.simulation.pipes import Pipe
 
 
 def link(wire: Wire, seed: int = 1) -> Link:
@@ -72,3 +74,16 @@ def test_losses_are_as_likely_as_told() -> None:
 def test_wires_that_cannot_be(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must"):
         Wire(**wrong)  # type: ignore[arg-type]
+
+
+def test_frames_keep_their_order_when_a_slow_connection_gets_fast_again() -> None:
+    clock, arrived = VirtualClock(), list[object]()
+    pipe = Pipe(clock, "a", "b", Wire(0.01), Random(0))
+    pipe.receiver = lambda frame: arrived.append((round(clock.now, 2), frame))
+    pipe.send(1)
+    pipe.delay = 2.0
+    pipe.send(2)
+    pipe.delay = 0.0
+    pipe.send(3)
+    clock.run(3.0)
+    assert arrived == [(0.01, 1), (2.01, 2), (2.01, 3)]

@@ -12,7 +12,7 @@ from fieldfare.protocol import handover as h
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import versions
 from fieldfare.protocol.versions import OLDEST
-from fieldfare.simulation.actions.clients import Move, Publish
+from fieldfare.simulation.actions.clients import Move, Publish, Subscribe
 from fieldfare.simulation.actions.nodes import Kill
 from fieldfare.simulation.actions.versions import Upgrade
 from fieldfare.simulation.core_network import CoreNetwork
@@ -80,3 +80,15 @@ def test_a_letter_that_waits_for_a_node_does_not_reach_its_older_version() -> No
         At(0.1, Upgrade(44, OLDEST, Stage.ENTRIES, 3, 0.05)),
     )
     assert failure(Plan(20000083, "simple+ads", (1, 0, 0), steps, hierarchical=True, publishers="proxy")) == ""
+
+
+def test_a_replica_of_version_2_keeps_what_it_took_by_former_filters() -> None:
+    """Nobody tells a holder of that version that a replica is complete; the next change of version 3 does."""
+    steps = (
+        At(0.0, Subscribe(16, "two", 34)),
+        At(0.03, Subscribe(59, "one", 0)),
+        At(0.0, Publish(45, (14,))),
+        At(0.0, Upgrade(55, OLDEST, Stage.TORN, 1)),
+        At(0.0, Subscribe(10, "two", 46)),
+    )
+    assert failure(Plan(500002286, "simple", (1,), steps, replicas=1)) == ""

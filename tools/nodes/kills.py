@@ -3,7 +3,7 @@
 Nodes are processes with folders of their own, linked in a line. Publishers and subscribers have sessions; they are cut
 off at random too, and come back as a program would that knows only what it has stored: a publisher what was accepted, a
 subscriber the number of the last event that it is done with. In the end every accepted event has reached every
-subscriber that asked for it, once, in the order of its publisher.
+subscriber that asked for it, once, in the order of its publisher. Patterns stand at the nodes; see `watchers`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 from fieldfare.client.client import connect
 from fieldfare.filters import parse
 from tools.nodes.ports import free_port
+from tools.nodes.watchers import TEXTS, Watcher
+from tools.nodes.watchers import judge as judge_patterns
 from tools.waiting import PATIENCE
 
 
@@ -165,12 +167,18 @@ async def run(kills: int, seed: int, *, pause: float = 1.0, nodes: int = 3, say:
             Subscriber(f"s{i}", line[i % nodes].url, filter)
             for i, filter in enumerate(["k >= 0", "k = 1", "k > 2", "by = 'p0' AND k != 3"])
         ]
+        watchers = [Watcher(f"w{i}", line[i % nodes].url, text) for i, text in enumerate(TEXTS)]
         publishers = [Publisher(f"p{i}", line[i % nodes].url, chance) for i in range(3)]
         try:
             for node in line:
                 node.start()
                 await node.answers()
-            return await _play(World(chance, line, subscribers, publishers), kills, pause, say=say)
+            counts = await _play(World(chance, line, subscribers, publishers, watchers), kills, pause, say=say)
+            for node in line:
+                node.kill()
+            groups = [(node, [one for one in watchers if one.url == node.url]) for node in line]
+            found = sum(judge_patterns(node.name, node.folder, own) for node, own in groups if own)
+            return {**counts, "detections of patterns": found}
         finally:
             for node in line:
                 node.kill()
@@ -183,14 +191,16 @@ class World(NamedTuple):
     line: list[Process]
     subscribers: list[Subscriber]
     publishers: list[Publisher]
+    watchers: Sequence[Watcher] = ()
 
 
 async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[str, int]:
-    chance, line, subscribers, publishers = world
+    chance, line, subscribers, publishers, watchers = world
+    listeners: list[Subscriber | Watcher] = [*subscribers, *watchers]
     end = asyncio.Event()
-    listening = {one.name: asyncio.create_task(one.live()) for one in subscribers}
+    listening = {one.name: asyncio.create_task(one.live()) for one in listeners}
     for node in line:
-        await knows(node, [one.filter for one in subscribers])
+        await knows(node, [*(one.filter for one in subscribers), "k = 3"])
     talking = {one.name: asyncio.create_task(one.live(end)) for one in publishers}
     cut = 0
     between: list[int] = []
@@ -205,7 +215,7 @@ async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[st
         if chance.random() < 0.3:  # a client dies, too
             cut += 1
             if chance.random() < 0.5:
-                listener = chance.choice(subscribers)
+                listener = chance.choice(listeners)
                 listening[listener.name] = await anew(listening[listener.name], listener.live)
             else:
                 talker = chance.choice(publishers)
@@ -217,6 +227,7 @@ async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[st
     end.set()
     await asyncio.wait_for(asyncio.gather(*talking.values()), PATIENCE)
     counts = await judge(subscribers, publishers)
+    await asyncio.sleep(2.0)  # the last timers of patterns strike, and watchers get the last detections
     for task in listening.values():
         task.cancel()
     await asyncio.gather(*listening.values(), return_exceptions=True)

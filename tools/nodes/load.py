@@ -99,7 +99,7 @@ async def _busy(seconds: float) -> float:
 
 
 async def _play(world: World, minutes: float, every: float) -> dict[str, float]:
-    chance, line, subscribers, publishers = world
+    chance, line, subscribers, publishers, _ = world
     end = asyncio.Event()
     listening = {one.name: asyncio.create_task(one.live()) for one in subscribers}
     for node in line:

@@ -131,7 +131,7 @@ def main(arguments: list[str]) -> int:
         done = done.with_more(one)
         rate = done.runs / max(done.seconds, 1e-9)
         progress = f"{done.runs} of {options.runs} runs, {rate:.0f} a CPU second, {len(done.bad)} with violations"
-        sys.stdout.write(f"\r{progress}" if sys.stdout.isatty() else f"{progress}\n" * (done.runs % 10_000 < BLOCK))
+        sys.stdout.write(f"\r{progress}" if sys.stdout.isatty() else f"{progress}\n" * (done.runs % 1000 < BLOCK))
         sys.stdout.flush()
         for seed, problem in one.bad:
             sys.stdout.write(f"\nseed {seed}: {problem}\n")

@@ -255,7 +255,8 @@ class Client:
         """Return a subscription: `async with client.subscribe(...) as events: async for event in events: ...`.
 
         Args:
-            filter: a text, a `Filter`, or a document of CloudEvents' subscriptions.
+            filter: a text, a `Filter`, a document of CloudEvents' subscriptions, or a pattern (`parse_pattern`), whose
+                composite events come then.
             since: also earlier events: from a position in the log (a whole number) or a time on.
             id: the id under which a durable session keeps the subscription; by default made from the filter.
             keep: let the session keep the subscription when the block ends. Else the waiting events are dropped.

@@ -16,7 +16,7 @@ import msgspec
 
 from fieldfare.client.driver import Driver
 from fieldfare.client.errors import NotEntered
-from fieldfare.client.registrations import Item, Since, SubscriptionRegistration
+from fieldfare.client.registrations import AnyPattern, Item, Since, SubscriptionRegistration, WrittenPattern
 from fieldfare.client.typed import instance_of
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
@@ -122,7 +122,9 @@ async def within(seconds: float | None) -> AsyncIterator[None]:
 
 
 def write_filter(filter: object) -> object:
-    """Return a filter in the form of frames: a text, or a document."""
+    """Return a filter or a pattern in the form of frames: a text, or a document."""
+    if isinstance(filter, AnyPattern):
+        return WrittenPattern(filter.text)
     if isinstance(filter, Filter):
         return str(filter)
     if isinstance(filter, (str, dict, list)):
@@ -135,7 +137,7 @@ def make_id(written: Any, used: Container[str]) -> str:
 
     A restarted program makes the same id, and so finds the waiting events of the session.
     """
-    text = written if isinstance(written, str) else msgspec.json.encode(written).decode()
+    text = str(written) if isinstance(written, str) else msgspec.json.encode(written).decode()
     if len(text) > 64:
         text = hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
     id, count = text, 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from fieldfare.client.acknowledgements import Outstanding, SeparateOutstanding
 from fieldfare.client.errors import Refused
@@ -22,6 +22,25 @@ REPLIES: Final = "~inbox"
 """the id of the subscription to the replies of other clients; see `request_reply`"""
 NO_SUBSCRIPTION: Final = "~nobody"
 """an id that no subscription has: to unsubscribe from this id only asks whether all earlier frames are answered"""
+
+
+@runtime_checkable
+class AnyPattern(Protocol):
+    """A pattern of `fieldfare.patterns`, which stands on a higher floor."""
+
+    @property
+    def text(self) -> str:
+        """The pattern as a text."""
+
+    @property
+    def expression(self) -> object:
+        """The events of the pattern, and how they follow each other."""
+
+
+class WrittenPattern(str):
+    """The text of a pattern, where other subscriptions have a filter."""
+
+    __slots__ = ()
 
 
 class Item:
@@ -107,12 +126,14 @@ class SubscriptionRegistration(Registration):
         self._moved = False
         """whether the subscription goes on at another node, which has other times and positions"""
 
-    def frame(self, request: int, *, anew: bool) -> f.Subscribe:
+    def frame(self, request: int, *, anew: bool) -> f.Frame:
         """Return the request; a node without the subscription (`anew`) is asked for the events since the last."""
         time, position = self._last
         since = self._since if anew else None
         if since is not None and position:
             since = time
+        if isinstance(self.filter, WrittenPattern):  # whatever it began with is in the state of the node
+            return f.SubscribePattern(request, self.id, str(self.filter), self._since)
         return f.Subscribe(request, self.id, self.filter, since)
 
     def accepts(self, delivery: f.Delivery) -> bool:

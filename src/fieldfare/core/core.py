@@ -10,7 +10,7 @@ the core calls `step` with a batch of `inputs`, writes the entries and rows of t
 - A session may have several workers, of which each event goes to one (`members`), or several devices, of which each
   gets every event (`devices`).
 - A message to a neighbour is numbered and kept until the neighbour's acknowledgement (`links`).
-- Events of some types are numbered at one node, in a total order (`channels`).
+- Events of some types are numbered at one node, in a total order (`channels`); others are detections of `patterns`.
 - Sessions move between nodes (`handovers`) and have copies at neighbours (`replicas`); the messages for both travel in
   `envelopes`.
 
@@ -43,6 +43,7 @@ from fieldfare.core.handover import Handovers
 from fieldfare.core.inputs import Acknowledge, Input
 from fieldfare.core.journal import Journal
 from fieldfare.core.link_table import LinkTable
+from fieldfare.core.patterns import Patterns
 from fieldfare.core.peer_versions import PeerVersions
 from fieldfare.core.presence import Presence
 from fieldfare.core.reminders import Reminders
@@ -55,6 +56,7 @@ from fieldfare.events import msgpack
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
+from fieldfare.patterns.bounds import Bounds
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.event_options import has_options, options_of
 from fieldfare.protocol.journal import EntryDetails, JournalEntry, Row, RowKey, StoredRows
@@ -93,6 +95,7 @@ class Core:
         publishers: PublisherPolicy = SAFE,
         proxies: tuple[str, ...] = (),
         life: str = "",
+        bounds: Bounds = Bounds(),  # noqa: B008 - immutable
         doubtful: bool = False,
         speaks: int = NEWEST,
         now: float = 0.0,
@@ -102,9 +105,9 @@ class Core:
         At most `limit` events wait for a session; then the oldest are dropped. For a session without a name the limit
         is `queue`, and the policy may disconnect a slow client. Each session has `replicas` copies at neighbours. The
         `places` are those that sessions may have. With `secure`, a session is handed over only to the owner. Events of
-        the types in `channels` are numbered; the `federation` says which events cross to other domains. The `life` is a
-        unique name of the present run of the log: see `lineage`. With `doubtful`, the stored state may not be the
-        latest, and a program without memory of its session gets a new identity.
+        the types in `channels` are numbered; the `federation` says which events cross to other domains. Patterns have
+        `bounds`. The `life` is a unique name of the present run of the log: see `lineage`. With `doubtful`, the stored
+        state may not be the latest, and a program without memory of its session gets a new identity.
         """
         self.broker = broker
         self.limit = limit
@@ -144,6 +147,7 @@ class Core:
         self.sessions.watchers = (self.dynamic, self.handovers, self.replicas, self.members, parts.device_places)
         self.deliveries.watchers = (self.replicas, self.members)
         self.links.watchers = (self.envelopes, self.replicas, homes, self.borders)
+        self.patterns = Patterns(self, bounds)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
         }
@@ -161,6 +165,7 @@ class Core:
         time that never jumps.
         """
         self.journal.ahead = ahead
+        self.patterns.run(now)
         answers: list[Any] = [None] * len(inputs)
         places: list[int] = []
         for place, one in enumerate(inputs):
@@ -171,6 +176,7 @@ class Core:
                 self._publish(inputs, places, answers, now)
             answers[place] = self._answer(one, now)
         self._publish(inputs, places, answers, now)
+        self.patterns.run(now)
         return self.drain()._replace(answers=answers)
 
     def _publish(self, inputs: Sequence[Any], places: list[int], answers: list[Any], now: float) -> None:
@@ -208,13 +214,13 @@ class Core:
     def release(self, step: Step) -> None:
         """Let sessions and neighbours have the effects of a step, which is on disk now."""
         for name, count in step.sessions.items():
-            session = self.sessions.get(name)
-            if session is not None and session.released < count:
+            if (session := self.sessions.get(name)) is not None and session.released < count:
                 session.released = count
         for name, last in step.neighbours.items():
             if name in self.links:
                 link = self.links[name]
                 link.released, link.written = max(link.released, last), max(link.written, link.received)
+        self.members.free(step.freed)
 
     def checkpoint(self) -> None:
         """Write the rows of all sessions and links; recovery needs less of the log then."""
@@ -225,6 +231,7 @@ class Core:
             self.links.store(name)
         self.replicas.checkpoint()
         self.channels.checkpoint()
+        self.patterns.checkpoint()
         self.buffer.store(Row("checkpoint", (), self.journal.position))
 
     def rewind(self, position: int) -> None:
@@ -233,6 +240,7 @@ class Core:
         self.deliveries.rewind(position)
         self.handovers.departures.rewind(position)
         self.channels.rewind(position)
+        self.patterns.rewind(position)
         for link in self.links.values():
             link.born, link.low = min(link.born, position), min(link.low, position + 1)
 
@@ -267,12 +275,13 @@ class Core:
         self.handovers.departed.expire(now, life)
         self.reminders.maintain()
         self.channels.ask_again()
+        self.patterns.users.maintain(now)
         return ended
 
     @property
     def wakes(self) -> float | None:
         """The time at which a `Tick` must come; None if no work is planned."""
-        times = (self.broker.wakes, self.stand_ins.wakes)
+        times = (self.broker.wakes, self.stand_ins.wakes, self.patterns.wakes)
         return min((time for time in times if time is not None), default=None)
 
     @property
@@ -370,9 +379,10 @@ class Core:
             self.replicas.describe_changed()
         journal, events = self.journal, [forward for forward, _ in accepted]
         routed = self.borders.without_private(self.broker.route(events, sender, now))
-        for forward, clients, neighbours, _, place in routed:
+        for forward, found, neighbours, _, place in routed:
             journal.position += 1
-            to = self.deliveries.add_event(forward, journal.position, clients)
+            clients, also = self.patterns.take(forward, journal.position, found, now)
+            to = [*self.deliveries.add_event(forward, journal.position, clients), *also]
             for name in clients if followed else ():
                 self.handovers.delivered(name, self.sessions[name].count, _id(forward))
                 self.replicas.delivered(name, self.sessions[name].count, _id(forward))

@@ -157,9 +157,16 @@ class Members(SessionWatcher, DeliveryWatcher):
             raise RequestRefused(f"delivery {max(numbers)} was not sent: the last was {session.sent}")
         for number in numbers:
             if sharing is not None and sharing.release(member, number):
+                self._buffer.freed.append((name, number))
                 self._finish(name, session, number)
         self._advance(name, session)
         self._wake(name)
+
+    def free(self, acknowledged: Iterable[tuple[str, int]]) -> None:
+        """Let other members have deliveries of the keys of acknowledged ones: the acknowledgements are written."""
+        for name, number in acknowledged:
+            if name in self._shared:
+                self._shared[name].free(number)
 
     def _wake(self, name: str) -> None:
         """Let members look for deliveries after a key may have become free."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from fieldfare.core import losses
 from fieldfare.core.link_table import INCOMPLETE
+from fieldfare.core.patterns import STATE_ROWS
 from fieldfare.core.state import FilterKey, Session, pending_event
 from fieldfare.core.state_rows import link_of_row, pending_of_row, session_of_row
 from fieldfare.filters import EVERYTHING, parse
@@ -55,8 +56,8 @@ OF_SESSIONS: Final = (
 OF_NEIGHBOURS: Final = ("told", "outbox", INCOMPLETE)
 """Kinds of rows that are of no use without the row of the neighbour."""
 
-NEW_ROWS: Final = ("acknowledged", "device", "dynamic", "parameters", "stand-in", "former")
-"""Kinds of rows about sessions that the version before does not know, and leaves alone; see `life_rows`."""
+NEW_ROWS: Final = ("acknowledged", "device", "dynamic", "parameters", "stand-in", "former", *STATE_ROWS)
+"""Kinds of rows that the version before does not know, and leaves alone; see `life_rows`."""
 
 logger = logging.getLogger("fieldfare.node")
 
@@ -86,6 +87,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
     core.replicas.restore(stored)
     core.handovers.restore(stored, core.now)
     core.channels.restore(stored)
+    core.patterns.restore(stored)
     for (name, number), row in sorted(stored.get("replayed", {}).items()):
         session = core.sessions[str(name)]
         session.count = max(session.count, int(number))
@@ -114,6 +116,7 @@ def _finish(core: Core) -> None:
         link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.journal.position)
         link.released = link.last
     core.channels.finish_restore(doubtful=core.doubtful)
+    core.patterns.finish_restore()
 
 
 def _without_outdated(stored: StoredRows, buffer: StepBuffer) -> StoredRows:
@@ -193,6 +196,7 @@ def _restore_entry(core: Core, entry: JournalEntry) -> None:
     core.handovers.restore_entry(entry, details)
     core.replicas.restore_entry(entry, details)
     core.channels.restore_entry(entry, details)
+    core.patterns.restore_entry(entry, details)
     if entry.time >= core.now + core.journal.ahead - 2 * core.broker.remember and not is_handed_over(entry):
         core.broker.note_seen(entry.publisher, details.by, entry.sequence, core.now)
     _restore_origin(core, entry, details)
@@ -223,12 +227,13 @@ def _restore_origin(core: Core, entry: JournalEntry, details: EntryDetails) -> N
 
 
 def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails) -> None:
+    void = core.patterns.is_void(entry, details)
     for name, mark, number, ids in details.to:
         session = core.sessions.get(name)
         if session is not None and session.mark == mark:
             session.count = max(session.count, number)
             done = number <= session.acknowledged or core.members.is_done(name, number)
-            if not done and entry.position >= session.low:
+            if not done and not void and entry.position >= session.low:
                 session.pending[number] = pending_event(entry.position, ids, entry.publisher, details)
                 core.deliveries.replace_earlier(name, session, number)
                 if len(session.pending) > 2 * core.limit:

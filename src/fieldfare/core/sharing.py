@@ -1,9 +1,10 @@
 """`Sharing`: the members of a session, and which member holds which delivery.
 
 A delivery *waits*, is *given* to a member with credit, is *taken* by the connection of the member, and is *released* by
-an acknowledgement. When a member leaves, the deliveries there wait again, in the order of the numbers; a delivery taken
-by the connection has a mark then, for the member may have seen the event. With a key, all deliveries of a key go to the
-present holder of the key, and wait if the holder has no credit.
+an acknowledgement; its key is *free* once the acknowledgement is written. When a member leaves, the deliveries there
+wait again, in the order of the numbers; a delivery taken by the connection has a mark then, for the member may have
+seen the event. With a key, all deliveries of a key go to the present holder of the key, and wait if the holder has no
+credit.
 
 Nothing here is durable: after a restart all members come anew, and everything without an acknowledgement waits again.
 """
@@ -124,8 +125,8 @@ class Sharing:
             if name is None:
                 break
             heappop(self._waiting)
-            member = self.members[name]
-            if member.credit <= 0:
+            member = self.members.get(name)  # None: a member that has gone before the end of a write
+            if member is None or member.credit <= 0:
                 blocked.append(number)
                 continue
             member.credit -= 1
@@ -179,19 +180,27 @@ class Sharing:
         return found
 
     def release(self, name: str, number: int) -> bool:
-        """Note an acknowledgement; False if the member does not hold the delivery (any more)."""
+        """Note an acknowledgement; False if the member does not hold the delivery (any more).
+
+        The key of the delivery stays with the member until `free`.
+        """
         member = self.members.get(name)
         if member is None or number not in member.taken:
             return False
         del member.taken[number]
-        self._free(number)
-        self._forget(number)
         return True
+
+    def free(self, number: int) -> None:
+        """Let others have deliveries of the key of a released delivery, if no more of the key are held."""
+        if number in self._holders:
+            self._free(number)
+            self._forget(number)
 
     def give_back(self, name: str, number: int) -> bool:
         """Release an unsent delivery; the member has the credit back."""
         released = self.release(name, number)
         if released:
+            self.free(number)
             self.members[name].credit += 1
         return released
 

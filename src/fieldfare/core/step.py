@@ -22,6 +22,8 @@ class Step(NamedTuple):
     """Sessions to disconnect, since more deliveries wait than the policy allows."""
     closing: dict[str, str]
     """Sessions whose connections end, with the node where the session continues; empty if it stays here."""
+    freed: Sequence[tuple[str, int]] = ()
+    """Deliveries that members have acknowledged, by session and number: after the write others may have the keys."""
     answers: Sequence[Any] = ()
     """Answer to each input: a result, or the exception of an input without effect."""
 
@@ -34,6 +36,7 @@ class StepBuffer:
         self.entries: list[JournalEntry] = []
         self.rows: list[Row] = []
         self.overflowing: set[str] = set()
+        self.freed: list[tuple[str, int]] = []
         self.closing: dict[str, str] = {}
         self._woken: set[str] = set()
 
@@ -51,6 +54,7 @@ class StepBuffer:
         rows, self.rows = self.rows, []
         overflowing, self.overflowing = self.overflowing, set()
         closing, self.closing = self.closing, {}
+        freed, self.freed = self.freed, []
         woken, self._woken = self._woken, set()
         return Step(
             entries,
@@ -59,4 +63,5 @@ class StepBuffer:
             {name: link.last for name, link in links.items() if name in woken},
             overflowing,
             closing,
+            freed,
         )

@@ -16,7 +16,7 @@ from fieldfare.core.open_publication import OpenPublication
 from fieldfare.core.state import PeerTooOld, Publication, RequestRefused
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
-from fieldfare.node import parameters, replay, security
+from fieldfare.node import parameters, patterns, replay, security
 from fieldfare.node.interest import Interests
 from fieldfare.node.node import Node, NodeStopped
 from fieldfare.node.security import AccessDenied, Principal
@@ -89,6 +89,8 @@ class Requests:
         match frame:
             case f.Subscribe(request=request):
                 return self._subscribe(frame, request)
+            case f.SubscribePattern(request=request):
+                return self._subscribe_pattern(frame, request)
             case f.SetParameters(request=request):
                 return self._set_parameters(frame, request)
             case f.Unsubscribe(request=request, id=id):
@@ -246,6 +248,17 @@ class Requests:
                     identity=self._identity,
                 )
                 self._reply(f.Done(request, gone))
+        except ValueError as error:
+            self.refuse(error, request)
+
+    async def _subscribe_pattern(self, frame: f.SubscribePattern, request: int) -> None:
+        try:
+            _check_id(frame.id)
+            permitted(self._principal, "subscribe")
+            self._check_count("subscriptions", frame.id)
+            about = self._node, self._name, frame.id, frame.pattern, self._principal
+            more = {"since": frame.since, "life": frame.life, "identity": self._identity}
+            self._reply(f.Done(request, await patterns.subscribe(*about, **more)))  # type: ignore[arg-type]
         except ValueError as error:
             self.refuse(error, request)
 

@@ -19,6 +19,7 @@ from fieldfare.node import machine
 from fieldfare.node.config import NAME_FILE, Config, strategy_of
 from fieldfare.node.config.federation import federation_of
 from fieldfare.node.config.movement_graph import places_of
+from fieldfare.node.config.patterns import bounds_of
 from fieldfare.node.storage import private
 from fieldfare.node.storage.rows import StoreError
 from fieldfare.node.storage.storage import Storage
@@ -87,6 +88,7 @@ def recovered_core(
         publishers=config.mobility.policy,
         proxies=config.mobility.proxies,
         life=secrets.token_hex(6),
+        bounds=bounds_of(config.limits),
         doubtful=_may_be_a_copy(config, storage, stored),
         speaks=config.speaks,
         now=now,

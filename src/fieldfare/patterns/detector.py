@@ -11,20 +11,20 @@ Time and events are inputs, and `changes` returns the state as rows, so that a d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import heappop, heappush
+from heapq import heappop
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from fieldfare.events.event import Event, fields_of
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.patterns.automaton import Label
+from fieldfare.patterns.bounds import Bounds
 from fieldfare.patterns.definition import Pattern
-from fieldfare.patterns.machine import IDLE, Machine, Match, Step, initial, offer, strike
+from fieldfare.patterns.lanes import Lane, Place
+from fieldfare.patterns.machine import IDLE, Machine, Match, Step, initial, offer, strike, without
 from fieldfare.patterns.runs import NEVER, Offer
-from fieldfare.patterns.stamps import Key, Occurrence, microseconds
+from fieldfare.patterns.stamps import Occurrence, microseconds
 
-Place: TypeAlias = "tuple[str, tuple[Any, ...]]"
-"""Name of a pattern, and a key."""
 Names: TypeAlias = "list[tuple[str, frozenset[Label]]]"
 MANY: Final = 64
 """events that are matched as a batch"""
@@ -45,49 +45,6 @@ class Detection(NamedTuple):
         return tuple(value for value, _ in self.key)
 
 
-class Lane:
-    """Patterns that wait equally long for late events, with the events and timers of these patterns."""
-
-    def __init__(self, disorder: int) -> None:
-        """Begin without events, at no time."""
-        self.disorder = disorder
-        self.clock = -NEVER
-        """Time up to which events and timers were handled."""
-        self.seen = -NEVER
-        """Latest end of an event."""
-        self.waiting: list[tuple[Key, int, Occurrence]] = []
-        self.timers: list[tuple[int, int, Place, int]] = []
-        """Deadline, number of the entry, place, and id of the instance."""
-        self.late = 0
-        """Events that came too late, and were left out."""
-        self.count = 0
-        """Number of held events so far."""
-        self.stored: set[int] = set()
-        """Numbers of held events that are rows; see `rows`."""
-        self._entries = 0
-
-    def start(self, deadline: int, place: Place, id: int) -> None:
-        """Start a timer of an instance."""
-        self._entries += 1
-        heappush(self.timers, (deadline, self._entries, place, id))
-
-    def hold(self, event: Occurrence) -> None:
-        """Keep an event until no earlier event can come; leave out an event that is later than allowed."""
-        if event.high < max(self.clock, self.seen - self.disorder):
-            self.late += 1
-            return
-        self.count += 1
-        self.seen = max(self.seen, event.high)
-        heappush(self.waiting, (event.key, self.count, event))
-
-    def due(self, now: int) -> Iterator[Occurrence]:
-        """Yield the held events before which nothing can come any more."""
-        until = max(self.seen, now) - self.disorder
-        while self.waiting and self.waiting[0][0][0] < until:
-            yield heappop(self.waiting)[2]
-        self.clock = max(self.clock, until)
-
-
 class Detector:
     """Patterns by name, with the state for each key.
 
@@ -99,8 +56,18 @@ class Detector:
     [('rise', ('IBM',), Stamp(low=0, high=2))]
     """
 
-    def __init__(self, patterns: Mapping[str, Pattern] | None = None, *, kernels: str = "auto") -> None:
-        """Take patterns by name; `kernels` are those of the index."""
+    def __init__(
+        self,
+        patterns: Mapping[str, Pattern] | None = None,
+        *,
+        kernels: str = "auto",
+        matches: bool = True,
+        bounds: Bounds = Bounds(),  # noqa: B008 - immutable
+    ) -> None:
+        """Take patterns by name; `kernels` are those of the index.
+
+        Without `matches` there is no index: the caller matches events, as a broker does, and calls `offer`.
+        """
         self.patterns: dict[str, Pattern] = {}
         self.machines: dict[Place, Machine] = {}
         """State by pattern and key; without an entry, the state is that before the first event."""
@@ -109,7 +76,14 @@ class Detector:
         self.lanes: dict[int, Lane] = {}
         self.changed: set[Place] = set()
         """Places whose state changed since the rows were asked for."""
-        self._index: Index[int] = Index(kernels=kernels)
+        self.open_of: dict[str, int] = {}
+        """Open instances by pattern."""
+        self.detected_of: dict[str, int] = {}
+        """Detections by pattern since the start."""
+        self._bounds = bounds
+        self._places: dict[str, dict[Place, None]] = {}
+        """Places with a state by pattern, the oldest first."""
+        self._index: Index[int] | None = Index(kernels=kernels) if matches else None
         self._atoms: dict[Filter, int] = {}
         self._concerned: dict[int, dict[str, frozenset[Label]]] = {}
         """By number of a filter: patterns, with the names that stand for the filter."""
@@ -135,7 +109,8 @@ class Detector:
             if atom is None:
                 self._made += 1
                 atom = self._atoms[filter] = self._made
-                self._index.add(atom, filter)
+                if self._index is not None:
+                    self._index.add(atom, filter)
             patterns = self._concerned.setdefault(atom, {})
             patterns[name] = patterns.get(name, frozenset()) | {label}
 
@@ -151,11 +126,12 @@ class Detector:
             self._concerned[atom].pop(name, None)
             if not self._concerned[atom]:
                 del self._concerned[atom], self._atoms[filter]
-                self._index.remove(atom)
-        self.dropped_of.pop(name, None)
-        for place in [place for place in self.machines if place[0] == name]:
-            del self.machines[place]
-            self.changed.add(place)
+                if self._index is not None:
+                    self._index.remove(atom)
+        for place in list(self._places.get(name, ())):
+            self._put(place, None)
+        for counts in (self.dropped_of, self.open_of, self.detected_of, self._places):
+            counts.pop(name, None)
         if all(one.disorder != pattern.disorder for one in self.patterns.values()):
             del self.lanes[pattern.disorder]
 
@@ -164,13 +140,13 @@ class Detector:
 
     @property
     def distinct_filters(self) -> int:
-        """Number of filters in the index."""
-        return len(self._index)
+        """Number of different filters of all patterns."""
+        return len(self._atoms)
 
     @property
     def open(self) -> int:
         """Number of open instances over all patterns and keys."""
-        return sum(machine.open for machine in self.machines.values())
+        return sum(self.open_of.values())
 
     @property
     def dropped(self) -> int:
@@ -211,6 +187,7 @@ class Detector:
         """Return the patterns that each event concerns, with the names that the event has there."""
         if not events:
             return []
+        assert self._index is not None, "a detector without an index takes matched events: see `offer`"
         if len(events) >= MANY and all(isinstance(one.event, Event) for one in events):
             atoms = self._index.match_many([one.event for one in events])  # type: ignore[misc]
         else:
@@ -271,17 +248,45 @@ class Detector:
             lost = machine.dropped - before.dropped
             self.dropped_of[place[0]] = self.dropped_of.get(place[0], 0) + lost
         if machine.open or pattern.policy.one_shot:
-            self.machines[place] = machine
-            self.changed.add(place)
+            self._put(place, machine)
         elif place in self.machines:
-            del self.machines[place]
-            self.changed.add(place)
+            self._put(place, None)
+        if step.matches:
+            self.detected_of[place[0]] = self.detected_of.get(place[0], 0) + len(step.matches)
+        self._bound(place, step)
         if pattern.program.timers:
             for instance in step.changed:
                 deadline = instance.deadline
                 if deadline < NEVER:
                     lane.start(deadline, place, instance.id)
         found += [Detection(*place, match) for match in step.matches]
+
+    def _put(self, place: Place, machine: Machine | None) -> None:
+        """Set or forget the state of a place, and count the open instances."""
+        before = self.machines.get(place)
+        change = (0 if machine is None else machine.open) - (0 if before is None else before.open)
+        self.open_of[place[0]] = self.open_of.get(place[0], 0) + change
+        self.changed.add(place)
+        if machine is None:
+            self.machines.pop(place, None)
+            self._places.get(place[0], {}).pop(place, None)
+        else:
+            self.machines[place] = machine
+            self._places.setdefault(place[0], {})[place] = None
+
+    def _bound(self, place: Place, step: Step) -> None:
+        """Drop an instance with too many events, and the oldest keys of a pattern with too many instances."""
+        name, most = place[0], self._bounds.events
+        for instance in step.changed:
+            machine = self.machines.get(place)
+            if machine is not None and max(run.length for run in instance.runs) > most:
+                self._put(place, without(machine, instance.id))
+                self.dropped_of[name] = self.dropped_of.get(name, 0) + 1
+        places, limit = self._places.get(name, {}), self._bounds.instances
+        while len(places) > 1 and (self.open_of.get(name, 0) > limit or len(places) > limit):
+            oldest = next(iter(places))
+            self.dropped_of[name] = self.dropped_of.get(name, 0) + self.machines[oldest].open
+            self._put(oldest, None)
 
     def _strike(self, lane: Lane, until: int, found: list[Detection]) -> None:
         """Let the timers of a lane strike that come before a time."""
@@ -291,14 +296,61 @@ class Detector:
             if machine is None:
                 continue
             if id == END:
-                del self.machines[place]
-                self.changed.add(place)
+                self._put(place, None)
                 continue
             instance = machine.find(id)
             if instance is not None and instance.deadline == deadline:
                 pattern = self.patterns[place[0]]
                 step = strike(pattern.program, pattern.policy, machine, instance)
                 self._after(lane, place, machine, step, found)
+
+    # Events that a broker has matched
+
+    def offer(self, event: Occurrence, names: Names) -> list[Detection]:
+        """Take in an event with the patterns that it concerns, for patterns that wait for no late events."""
+        found: list[Detection] = []
+        self._take(self.lanes[0], event, names, found)
+        return found
+
+    def advance(self, time: int) -> list[Detection]:
+        """Let the time of all patterns be a time, in microseconds; time never goes back."""
+        found: list[Detection] = []
+        for disorder, lane in self.lanes.items():
+            if disorder:
+                released = list(lane.due(time))
+                for event, names in zip(released, self._matched(released), strict=True):
+                    self._take(lane, event, names, found)
+            else:
+                lane.clock = max(lane.clock, time)
+            self._strike(lane, lane.clock, found)
+        return found
+
+    @property
+    def deadline(self) -> int:
+        """The time of the next timer, or of the next held event that can be handled; `NEVER` without any."""
+        times = [lane.timers[0][0] for lane in self.lanes.values() if lane.timers]
+        times += [lane.waiting[0][0][0] + lane.disorder for lane in self.lanes.values() if lane.waiting]
+        return min(times, default=NEVER)
+
+    def adopt(self, other: Detector, name: str) -> None:
+        """Take over the state of a pattern from another detector, which has seen the past."""
+        for disorder, lane in other.lanes.items():
+            for deadline, _, place, id in lane.timers:
+                self.lanes[disorder].start(deadline, place, id)
+        for place, machine in other.machines.items():
+            self._put(place, machine)
+        for mine, theirs in ((self.dropped_of, other.dropped_of), (self.detected_of, other.detected_of)):
+            mine[name] = mine.get(name, 0) + theirs.get(name, 0)
+
+    def machines_of(self, name: str) -> Iterator[tuple[Place, Machine]]:
+        """Yield the states of a pattern by key, the oldest first."""
+        for place in self._places.get(name, ()):
+            yield place, self.machines[place]
+
+    def restored(self, place: Place, machine: Machine) -> None:
+        """Set the state of a place as stored."""
+        self._put(place, machine)
+        self.changed.discard(place)
 
     def event(self, detection: Detection, detector: str = "") -> Event:
         """Return the composite event of a detection."""

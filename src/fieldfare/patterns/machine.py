@@ -193,6 +193,13 @@ def strike(program: Program, policy: Policy, machine: Machine, instance: Instanc
     return work.result()
 
 
+def without(machine: Machine, id: int) -> Machine:
+    """Return a state without an instance, which counts as dropped."""
+    groups = {names: tuple(one for one in group if one.id != id) for names, group in machine.groups.items()}
+    left = {names: group for names, group in groups.items() if group}
+    return machine._replace(groups=left, open=sum(map(len, left.values())), dropped=machine.dropped + 1)
+
+
 class _Work:
     """A step of a machine under way: changed instances, and matches."""
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.events.values import MISSING
-from fieldfare.patterns.detector import END, Detector, Place
+from fieldfare.patterns.detector import END, Detector
+from fieldfare.patterns.lanes import Place
 from fieldfare.patterns.machine import Instance, Machine
 from fieldfare.patterns.program import Program
 from fieldfare.patterns.runs import NEVER, Cell, Composite, Item, Run
@@ -83,7 +84,7 @@ def restore(detector: Detector, stored: StoredRows) -> None:
     for (name, text), value in stored.get("pattern-state", {}).items():
         if name in detector.patterns:
             place = (str(name), _key_of(str(text)))
-            detector.machines[place] = _machine(detector, place, value, instances.get((name, text), []))
+            detector.restored(place, _machine(detector, place, value, instances.get((name, text), [])))
 
 
 def _machine(detector: Detector, place: Place, value: Any, instances: Iterable[Instance]) -> Machine:

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from fieldfare.pipeline.lake.history import replay, replay_to_file, replay_to_node, retroactive
     from fieldfare.pipeline.lake.table import read_table, write_table
     from fieldfare.pipeline.match.catalogue import Subscription, SubscriptionError, amend
+    from fieldfare.pipeline.match.deliveries import write_deliveries
     from fieldfare.pipeline.match.merge_plan import merge_plan
-    from fieldfare.pipeline.match.operator import match_events
+    from fieldfare.pipeline.match.operator import explain_match, match_events
     from fieldfare.pipeline.match.subscriptions import publish_subscriptions
     from fieldfare.pipeline.match.temporal import match_profiles
     from fieldfare.pipeline.spark import spark_session
@@ -28,6 +29,7 @@ __all__ = [
     "attribute_statistics",
     "clean",
     "compact",
+    "explain_match",
     "match_events",
     "match_profiles",
     "merge_plan",
@@ -39,6 +41,7 @@ __all__ = [
     "replay_to_node",
     "retroactive",
     "spark_session",
+    "write_deliveries",
     "write_table",
 ]
 __getattr__ = lazy(
@@ -64,7 +67,11 @@ __getattr__ = lazy(
             "amend",
         ),
         "match.merge_plan": ("merge_plan",),
-        "match.operator": ("match_events",),
+        "match.deliveries": ("write_deliveries",),
+        "match.operator": (
+            "explain_match",
+            "match_events",
+        ),
         "match.subscriptions": ("publish_subscriptions",),
         "match.temporal": ("match_profiles",),
         "spark": ("spark_session",),

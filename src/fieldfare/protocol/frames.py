@@ -109,6 +109,22 @@ class Subscribe(Frame, frozen=True):
     """Whether to replay all events of the log, also those that were replaced or are older than their time to live."""
 
 
+class SubscribePattern(Frame, frozen=True):
+    """Request for the composite events of a pattern. An id in use gets the pattern; the same pattern again goes on.
+
+    With a node of an earlier version the client library refuses the request.
+    """
+
+    request: int
+    id: str
+    pattern: str
+    """Pattern as a text; see the reference of patterns."""
+    since: int | float | str | None = None
+    """Let the pattern begin in the past: at a position or a time, as in `Subscribe`."""
+    life: str = ""
+    """Life of the node's log in which the client got the position `since`."""
+
+
 class Unsubscribe(Frame, frozen=True):
     """Request to end a subscription. An unknown id is no error."""
 
@@ -311,6 +327,7 @@ FromClient: TypeAlias = (
     Hello
     | Publish
     | Subscribe
+    | SubscribePattern
     | Unsubscribe
     | SetParameters
     | Advertise

@@ -35,6 +35,7 @@ SINCE: Final[dict[str, int]] = {
     "MoveChannel": 3,
     "SetParameters": 3,
     "StandInRequest": 3,
+    "SubscribePattern": 3,
 }
 """By kind of frame or message: the first version that has it. A kind of all spoken versions is left out.
 

@@ -13,12 +13,16 @@ from fieldfare.core.core import Core
 from fieldfare.core.inputs import FreezeSession, Maintain, SendDeliveries, SendReplicaPart, Tick
 from fieldfare.core.recovery import life_rows
 from fieldfare.core.replica_state import ReplicaPart
+from fieldfare.core.standing_pattern import PUBLISHER
 from fieldfare.core.step import Step
 from fieldfare.core.stored_deliveries import stored_deliveries
+from fieldfare.events import msgpack
+from fieldfare.protocol.journal import details_of, is_handed_over
 from fieldfare.routing.broker import Broker
 from fieldfare.simulation.disk import Disk, Stage
 from fieldfare.simulation.node_clock import EPOCH
 from fieldfare.simulation.processes import Process, Work
+from fieldfare.simulation.trace import Published
 
 if TYPE_CHECKING:
     from fieldfare.simulation.core_connections import ClientConnection
@@ -154,7 +158,7 @@ class CoreHost:
     def _written(self, step: Step, group: list[tuple[Any, Callable[[Any], None] | None]]) -> None:
         if not self.up:
             return
-        self.disk.write(step)
+        self._write(step)
         self._writing = None
         self.core.release(step)
         for (what, then), answer in zip(group, step.answers, strict=True):
@@ -190,7 +194,17 @@ class CoreHost:
         """Stop at once; of an unfinished write the part up to the stage survives."""
         self.up = False
         if self._writing is not None:
-            self.disk.write(self._writing, stage, kept)
+            self._write(self._writing, stage, kept)
+
+    def _write(self, step: Step, stage: Stage = Stage.ALL, kept: int = 0) -> None:
+        """Write a step up to a stage, and record the written detections of patterns as published."""
+        before = self.disk.last
+        self.disk.write(step, stage, kept)
+        for entry in step.entries if self.core.patterns.known else ():
+            mine = entry.publisher.startswith(PUBLISHER) and details_of(entry).source == self.name
+            if mine and not is_handed_over(entry) and before < entry.position <= self.disk.last:
+                event = msgpack.decode(entry.event)
+                self.network.record(Published, self.name, entry.publisher, entry.sequence, event, 0.0)
 
     @property
     def idle(self) -> bool:

@@ -84,6 +84,8 @@ class CoreNetwork(CoreTree):
         self.clients: dict[str, DurableClient] = {}
         self.speaks = dict.fromkeys(topology.brokers, NEWEST)
         """highest version that each node speaks, from its next start on"""
+        self.oldest = NEWEST
+        """lowest of the versions that nodes have spoken so far"""
         self.members: dict[str, SessionMember] = {}
         """workers and devices of shared sessions, by session and label"""
         self.disks = {name: Disk(synced=options.synced) for name in topology.brokers}
@@ -191,6 +193,7 @@ class CoreNetwork(CoreTree):
             self._start_later(node, 0.2)
             return
         self.down.discard(node)
+        self.oldest = min(self.oldest, self.speaks[node])
         self.record(records.Restarted, node, True)
 
     def _mend(self, node: str) -> None:

@@ -18,6 +18,7 @@ from fieldfare.simulation.checker import Violation, channel_order, check_devices
 from fieldfare.simulation.core_network import CoreNetwork, Options
 from fieldfare.simulation.core_rest import leftovers
 from fieldfare.simulation.filling import SQUARE
+from fieldfare.simulation.standing import judged, stand
 from fieldfare.simulation.story import Note
 from fieldfare.simulation.tally import Tally
 from fieldfare.simulation.trace import Record
@@ -99,11 +100,13 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
         found += channel_order(network.trace, channels.type_of)
     found += shared(network.trace, key=plan.key)
     order = len(network.trace)
+    found += [Violation("patterns", order, problem) for problem in judged(network)]
     found += [Violation("protocol", order, problem) for problem in network.problems]
     return Outcome(found, network.trace, network.steps, tally)
 
 
 def _perform(plan: p.Plan, network: CoreNetwork, *, advertised: bool) -> None:
+    stand(network, plan.patterns, advertised=advertised)
     network.settle()  # so clients hear of their replica holders at once
     for node in network.hosts:
         for number in range(plan.clients):

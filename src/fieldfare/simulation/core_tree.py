@@ -40,6 +40,8 @@ class CoreTree(CoreWorld):
         self._wire = wire
         self._cut: set[tuple[str, str]] = set()
         """directions in which no frame passes"""
+        self._slow: dict[tuple[str, str], float] = {}
+        """seconds that frames take longer, by direction"""
         self._group: dict[str, int] = {}
         self._ends: dict[tuple[str, str], LinkEnd] = {}
 
@@ -65,6 +67,7 @@ class CoreTree(CoreWorld):
         there, back = self.pipe(a, b, self._wire), self.pipe(b, a, self._wire)
         role = self.edges[a, b]
         for one, other, pipe, its in ((a, b, there, role), (b, a, back, role.opposite)):
+            pipe.delay = self._slow.get((one, other), 0.0)
             self._ends[one, other] = LinkEnd(self.hosts[one], other, its, pipe)
         there.receiver = self._ends[b, a].receive
         back.receiver = self._ends[a, b].receive
@@ -139,6 +142,13 @@ class CoreTree(CoreWorld):
         """Tell whether no frame passes between two nodes, in one direction at least."""
         return bool({(a, b), (b, a)} & self._cut)
 
+    def slow_down(self, a: str, b: str, seconds: float) -> None:
+        """Let all frames from one node to another take longer, until `heal`."""
+        self.note(a, f"frames from here to {b} take {seconds:.2f} s longer")
+        self._slow[a, b] = seconds
+        if (a, b) in self._ends:
+            self._ends[a, b].out.delay = seconds
+
     def mend(self, a: str, b: str) -> None:
         """Let frames pass between two nodes again."""
         self._cut -= {(a, b), (b, a)}
@@ -151,6 +161,9 @@ class CoreTree(CoreWorld):
                 self.break_link(a, b)
 
     def heal(self) -> None:
-        """Let all frames pass again."""
+        """Let all frames pass again, as fast as usual."""
         self._cut.clear()
+        for a, b in self._slow:
+            self._ends[a, b].out.delay = 0.0
+        self._slow.clear()
         self._group = {}

@@ -67,6 +67,8 @@ class Disk:
         self._copy: tuple[dict[int, JournalEntry], int, dict[str, dict[RowKey, bytes]]] = {}, 0, {}
         self.log: dict[int, JournalEntry] = {}
         """by position; entries that nobody needs are deleted at the front"""
+        self.history: dict[int, JournalEntry] = {}
+        """all entries ever written, for the checker"""
         self.last = 0
         """position of the last entry"""
         self.rows: dict[str, dict[RowKey, bytes]] = {}
@@ -91,7 +93,7 @@ class Disk:
             if entry.position != self.last + 1:
                 raise ValueError(f"position {entry.position} does not follow {self.last}")
             self.last = entry.position
-            self.log[entry.position] = entry
+            self.log[entry.position] = self.history[entry.position] = entry
         if stage is Stage.ALL:
             for kind, key, value in step.rows:
                 self._store(kind, key, value)
@@ -137,6 +139,7 @@ class Disk:
         """Delete the entries behind a position."""
         for position in range(last + 1, self.last + 1):
             self.log.pop(position, None)
+            self.history.pop(position, None)
         self.last = min(self.last, last)
 
     def retain(self, first: int) -> None:

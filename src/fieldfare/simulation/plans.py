@@ -81,6 +81,8 @@ class Plan(NamedTuple):
     """nodes, modulo all but the first, with which another domain begins; the nodes below belong to it"""
     private: bool = False
     """whether only the events of channels cross the borders"""
+    patterns: tuple[int, ...] = ()
+    """patterns that stand in nodes from the beginning, modulo the known texts"""
 
     def channels(self) -> ChannelMap:
         """Return the channels of the first types, as many as there are homes."""
@@ -132,7 +134,7 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     count = dice.choice((1, 2, 2, 3, 3, 3, 4))
     mixed = dice.random() < 0.1
     synced = mixed or dice.random() > 0.1
-    replicas = int(count > 1 and synced and dice.random() < 0.3)
+    replicas = dice.choice((1, 1, 2)) if count > 1 and synced and dice.random() < 0.3 else 0
     sharing = dice.choice((0, 0, 0, 2, 3)) if synced and not mixed else 0
     copies = sharing > 0 and dice.random() < 0.5
     table = _UNSYNCED if not synced else _WILD if dice.random() < 0.2 else _TAME
@@ -170,6 +172,8 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         ahead=dice.choice((0, 1, 2)),
         homes=(dice.randrange(4), dice.randrange(4)) if synced and not mixed and dice.random() < 0.3 else (),
     )
+    if synced and not mixed and dice.random() < 0.3:
+        plan = plan._replace(patterns=tuple(dice.randrange(60) for _ in range(dice.randint(1, 3))))
     plan = with_moves(plan, dice) if plan.homes and dice.random() < 0.7 else plan
     return federated(plan, dice) if plan.homes and count > 1 and dice.random() < 0.4 else plan
 

@@ -62,6 +62,7 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         plan._replace(here=0, ahead=0),
         plan._replace(strategy="simple"),
         plan._replace(homes=plan.homes[:-1]),
+        plan._replace(patterns=plan.patterns[:-1]),
     )
     yield from (other for other in plainer if other != plan)
     for number, step in enumerate(plan.steps):

@@ -156,7 +156,7 @@ def test_idle_sessions_cost_little_and_are_reached() -> None:
     told: list[str] = []
     found = sessions.measure(60, quiet=0.2, step=told.append)
     assert (found.reached, found.tried, found.sessions) == (4, 4, 60)
-    assert found.full_mb > found.idle_mb
+    assert 0 < found.full_mb < found.idle_mb + 60  # a megabyte each; meanwhile the system may take pages back
     assert found.idle_cores < 1
     assert len(told) == sessions.steps(60)
 

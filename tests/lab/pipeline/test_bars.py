@@ -14,11 +14,12 @@ from rich.console import Console
 from tools.waiting import PATIENCE
 from typer.testing import CliRunner
 
+from fieldfare import parse
 from fieldfare.matching import BruteForce
 from fieldfare.pipeline.match import catalogue
 from fieldfare_lab.bench.workloads import generate
 from fieldfare_lab.cli import bench_pipeline
-from fieldfare_lab.pipeline import bare_engine, scale, stream
+from fieldfare_lab.pipeline import bare_engine, mixed_filters, scale, stream
 from fieldfare_lab.pipeline.bars import Line, at_least, at_most, table
 from fieldfare_lab.pipeline.clock import Spent, best, timed
 from fieldfare_lab.pipeline.data import Data, data
@@ -29,16 +30,25 @@ IN_SPARK = """
 import sys
 from pathlib import Path
 import msgspec
-from fieldfare_lab.pipeline import data, join_plans, operator
-small = data.data(200, 400, Path(sys.argv[1]))
-measures = {"operator": operator.measure, "join": join_plans.measure}
-found = {name: measures[name](small, 2, 1, lambda _: None) for name in sys.argv[2:]}
-sys.stdout.buffer.write(msgspec.json.encode(found))
+from fieldfare_lab.pipeline import data, operator, output, sql_plans
+
+def sql(workload):
+    made = data.data(200, 400, Path(sys.argv[1]), workload=workload)
+    return lambda small, *more: sql_plans.measure(made, 2, *more)
+
+if __name__ == "__main__":
+    small = data.data(200, 400, Path(sys.argv[1]))
+    measures = {"operator": operator.measure, "output": output.measure}
+    measures |= {workload: sql(workload) for workload in ("stock", "eq", "begen", "mixed")}
+    found = {name: measures[name](small, 2, 1, lambda _: None) for name in sys.argv[2:]}
+    sys.stdout.buffer.write(msgspec.json.encode(found))
 """
 
 
 def in_spark(folder: Path, *bars: str) -> dict[str, list[dict[str, object]]]:
-    command = [sys.executable, "-c", IN_SPARK, str(folder), *bars]
+    program = folder / "measured.py"
+    program.write_text(IN_SPARK)
+    command = [sys.executable, str(program), str(folder), *bars]
     found: dict[str, list[dict[str, object]]] = json.loads(
         subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=4 * PATIENCE).stdout
     )
@@ -57,16 +67,19 @@ def total() -> int:
 
 
 @pytest.mark.long
-def test_the_operator_and_the_join_find_what_brute_force_finds(tmp_path: Path) -> None:
-    found = in_spark(tmp_path, "operator", "join")
-    operator, join = found["operator"], found["join"]
+def test_all_jobs_and_all_plans_find_what_brute_force_finds(tmp_path: Path) -> None:
+    found = in_spark(tmp_path, "operator", "output", "stock", "eq", "begen", "mixed")
+    operator, output, stock = found["operator"], found["output"], found["stock"]
     assert f"{total():,} matches" in str(operator[0]["measured"])
     assert operator[0]["wanted"] == "≤ 1.3"
     figures = operator[0]["figures"]
     assert isinstance(figures, dict)
     assert min(figures.values()) > 0
     assert [line["met"] for line in operator[1:]] == [None] * 3
-    assert join[0]["bar"] == "against Spark SQL's join"
+    assert [line["wanted"] for line in output] == ["≤ 1.5", "≤ 1.5", "≤ 3", "≤ 6"]
+    assert all(f"{total():,} matches" in str(line["measured"]) for line in (*output, *stock))
+    assert [line["wanted"] for name in ("stock", "eq", "begen") for line in found[name]] == ["≥ 2"] * 6
+    assert len(found["mixed"]) == 1
 
 
 @pytest.mark.long
@@ -75,10 +88,18 @@ def test_a_catalogue_that_lacks_a_filter_is_found_out_and_nothing_is_timed(tmp_p
     matched = pq.read_table(made.events).slice(0, 50).to_pylist()
     wanted = generate("stock", FILTERS, EVENTS).parsed
     gone = next(number for number, one in enumerate(wanted) if any(map(one.matches, matched)))
-    catalogue.amend(made.subscriptions, remove=[f"s{gone}"])
-    (line,) = in_spark(tmp_path, "join")["join"]
+    catalogue.amend(made.subscriptions, remove=[gone])
+    (line,) = in_spark(tmp_path, "stock")["stock"]
     assert (line["bar"], line["met"], line["value"]) == ("answers", False, None)
-    assert str(line["measured"]).startswith("0 matches the join lacks, ")
+
+
+def test_mixed_filters_mean_the_same_in_both_languages() -> None:
+    """The rows of operands are those of the texts."""
+    texts = mixed_filters.texts(12)
+    for number, (rows, _) in enumerate(mixed_filters.tables(12).values()):
+        for row in rows.to_pylist():
+            assert texts[row["id"]] == mixed_filters.FORMS[number].text.format(**row)
+    assert len({str(parse(text)) for text in texts}) == 12
 
 
 def test_data_is_made_once(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from fieldfare.pipeline.lake.history import events_of
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription
 from fieldfare.pipeline.match.fields import as_batch
-from fieldfare.pipeline.match.operator import Mode, matches
+from fieldfare.pipeline.match.operator import matches
+from fieldfare.pipeline.match.pairs import Mode
 from fieldfare.pipeline.table.json_columns import Decoder
 from fieldfare.pipeline.table.schema import inferred
 

@@ -18,8 +18,9 @@ from fieldfare.filters import Filter
 from fieldfare.pipeline import SubscriptionError, match_events, publish_subscriptions
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription
-from fieldfare.pipeline.match.operator import MATCHES, matches_of, unfold
+from fieldfare.pipeline.match.operator import matches_of, unfold
 from fieldfare.pipeline.match.sql import register
+from fieldfare.pipeline.match.ways import MATCHES
 from fieldfare_lab.bench.workloads import generate
 
 Pairs = Counter[tuple[Any, Any]]

@@ -1,4 +1,4 @@
-"""Bar 2: `match_events` against Spark SQL's own best join plan, and both with very many filters.
+"""Bar 2: `match_events` and Spark SQL's hash join with very many filters.
 
 The plan comes from `fieldfare_lab.bench.joins`: filters with a symbol are joined by symbol, the others by sector, and
 all other predicates are conditions on the pairs. The tables of filters are broadcast, so that events are not shuffled.
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Final
 
 import msgspec
 from py4j.protocol import Py4JJavaError
@@ -19,44 +18,10 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from fieldfare.pipeline import match_events
 from fieldfare_lab.bench.joins import EVENTS
-from fieldfare_lab.pipeline.bars import Line, at_least, figures
-from fieldfare_lab.pipeline.clock import Spent, best, timed
+from fieldfare_lab.pipeline.bars import Line, figures
+from fieldfare_lab.pipeline.clock import timed
 from fieldfare_lab.pipeline.data import Data
 from fieldfare_lab.pipeline.spark_sessions import started
-
-LEAST: Final = 20.0
-CHECKED: Final = 2000
-"""number of events whose matches are compared"""
-
-
-def measure(data: Data, cores: int, rounds: int, step: Callable[[str], None]) -> list[Line]:
-    """Measure how many times faster `match_events` is than the join."""
-    step("the join: preparing")
-    with started(cores) as spark:
-        events = _held(spark, data, data.count, cores)
-        step("the join: comparing the answers")
-        if wrong := _wrong(spark, data, cores):
-            return [wrong]
-        ours, theirs = _matched(events, data), _joined(spark, events, data)
-        spent: dict[str, list[Spent]] = {"ours": [], "theirs": []}
-        for number in range(rounds):
-            step(f"the join: round {number + 1} of {rounds}")
-            spent["ours"].append(timed(lambda: _run(ours))[1])
-            spent["theirs"].append(timed(lambda: _run(theirs))[1])
-    match_, join = best(spent["ours"]), best(spent["theirs"])
-    by_cpu = join.cpu / match_.cpu
-    return [
-        at_least(
-            "against Spark SQL's join",
-            f"{data.filters:,} filters, {cores} cores: {data.count / match_.wall:,.0f} events/s, the join"
-            f" {data.count / join.wall:,.0f}"
-            f" ({by_cpu:.1f} × by CPU time)",
-            join.wall / match_.wall,
-            LEAST,
-            by_cpu=round(by_cpu, 2),
-            **figures(match=match_, join=join),
-        )
-    ]
 
 
 def very_many(data: Data, cores: int, patience: float, step: Callable[[str], None]) -> list[Line]:
@@ -103,17 +68,6 @@ def _joined(spark: SparkSession, events: DataFrame, data: Data) -> DataFrame:
     queries = msgspec.json.decode((data.joins / "queries.json").read_bytes(), type=list[str])
     hinted = (query.replace("SELECT", "SELECT /*+ BROADCAST(f) */", 1) for query in queries)
     return spark.sql(" UNION ALL ".join(f"({query})" for query in hinted))
-
-
-def _wrong(spark: SparkSession, data: Data, cores: int) -> Line | None:
-    events = _held(spark, data, min(data.count, CHECKED), cores)
-    ours = {(event, int(id[1:])) for event, id in _matched(events, data).collect()}
-    theirs = {(event, id) for event, id in _joined(spark, events, data).collect()}
-    if ours == theirs:
-        return None
-    return Line(
-        "answers", f"{len(ours - theirs):,} matches the join lacks, {len(theirs - ours):,} only it has", met=False
-    )
 
 
 def _run(frame: DataFrame) -> None:

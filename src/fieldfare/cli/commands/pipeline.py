@@ -74,18 +74,18 @@ def explain(
     master: Master = None,
     spark: Annotated[bool, typer.Option("--spark", help="Show Spark's plan, too.")] = False,
 ) -> None:
-    """Show the steps of a pipeline, and with --spark the plan of Spark.
+    """Show the steps of a pipeline, how each sink gets its rows and why, and with --spark the plan of Spark.
 
     Examples:
         fieldfare pipeline explain pipeline.toml
     """
-    from fieldfare.pipeline.job.config import sink_name
+    from fieldfare.pipeline.job.run import ways
 
     with _ready(file, master) as plan:
         for line in _facts(plan):
             typer.echo(line)
-        for sink in plan.pipeline.sink:
-            typer.echo(f"then        {sink_name(sink)}")
+        for line in ways(plan):
+            typer.echo(f"then        {line}")
         if spark:
             plan.records.explain()
 

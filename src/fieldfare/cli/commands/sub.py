@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from fieldfare.client.client import Client
     from fieldfare.filters import Filter
     from fieldfare.filters.dynamic import DynamicFilter
+    from fieldfare.patterns import Pattern
 
 _STRING: Final = re.compile(r"'(?:[^']|'')*'")
 _QUOTED: Final = re.compile(r"""(?:[=<>]|\b(?:WITH|CONTAINS|LIKE|MATCHES|IN\s*\())\s*"([^"]*)\"""", re.IGNORECASE)
@@ -68,6 +70,15 @@ def command(
         bool,
         typer.Option("--oldest", help="Begin a new device with the oldest event that waits for another device."),
     ] = False,
+    pattern: Annotated[
+        str,
+        typer.Option(
+            "--pattern",
+            metavar="PATTERN",
+            help="Pattern of several events, or @FILE with one; its composite events are printed.",
+            show_default=False,
+        ),
+    ] = "",
     since: Annotated[
         str,
         typer.Option(
@@ -104,13 +115,18 @@ def command(
         fieldfare sub "price > 0" --since -5m
         fieldfare sub "type = 'order'" --session orders --shared
         fieldfare sub "to = 'anna'" --session anna --device phone
+        fieldfare sub --pattern "a: [x = 1] b: [x = 2] (a followed by b) within 1 hour for each card"
         fieldfare sub "temp > :limit AND location IN myloc" --place hall --set limit=30
     """
     from fieldfare.filters import FilterSyntaxError, FilterTooComplex, parse
     from fieldfare.filters.dynamic import DynamicFilter, is_dynamic
 
+    wanted: Filter | DynamicFilter | Pattern
     try:
-        wanted = DynamicFilter(filter) if is_dynamic(filter) else parse(filter)
+        if pattern:
+            wanted = _pattern(pattern, filter)
+        else:
+            wanted = DynamicFilter(filter) if is_dynamic(filter) else parse(filter)
     except (FilterSyntaxError, FilterTooComplex) as error:
         raise InputError("FILTER", error) from None
     for name in _QUOTED.findall(_STRING.sub("''", filter)):
@@ -137,7 +153,21 @@ def command(
     )
 
 
-def _values(place: str, given: list[str], wanted: Filter | DynamicFilter) -> dict[str, object]:
+def _pattern(given: str, filter: str) -> Pattern:
+    """Return the pattern of a text, or of a file behind @."""
+    from fieldfare.patterns import parse_pattern
+
+    if filter != "TRUE":
+        raise InputError("--pattern", "a pattern stands in place of FILTER: its filters are inside")
+    try:
+        return parse_pattern(Path(given[1:]).read_text("utf-8") if given.startswith("@") else given)
+    except OSError as error:
+        raise InputError("--pattern", f"{given[1:]} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError("--pattern", error) from None
+
+
+def _values(place: str, given: list[str], wanted: Filter | DynamicFilter | Pattern) -> dict[str, object]:
     """Return the values of parameters, of the type that a text has: 10 is a number, hall a text, [1, 2] a list."""
     from fieldfare.events import json
     from fieldfare.events.limits import EventError
@@ -198,7 +228,7 @@ def _teller(session: str) -> Callable[[str, str], None]:
 
 
 async def _show(
-    wanted: Filter | DynamicFilter,
+    wanted: Filter | DynamicFilter | Pattern,
     values: dict[str, object],
     url: str,
     *,
@@ -212,9 +242,9 @@ async def _show(
     from fieldfare.client.client import connect
     from fieldfare.client.errors import Refused
     from fieldfare.events import json
-    from fieldfare.filters import Filter
+    from fieldfare.filters.dynamic import DynamicFilter
 
-    text = wanted if isinstance(wanted, Filter) else wanted.text
+    text = wanted.text if isinstance(wanted, DynamicFilter) else wanted
     try:
         async with (
             connect(url, token=token, insecure=True, session=session, on_state=_teller(session), **sharing) as client,
@@ -222,7 +252,7 @@ async def _show(
             client.subscribe(text, since=since, id="sub", keep=bool(session)) as events,
         ):
             if not as_json:
-                typer.secho(f"{text} at {client.node}", fg="bright_black", err=True)
+                typer.secho(f"{getattr(text, 'text', text)} at {client.node}", fg="bright_black", err=True)
             shown = 0
             async for delivery in events.deliveries():
                 if as_json:

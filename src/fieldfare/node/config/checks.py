@@ -15,6 +15,7 @@ from fieldfare.node.config.addresses import is_loopback, origin_of, url_problem
 from fieldfare.node.config.federation import check_federation
 from fieldfare.node.config.movement_graph import places_of
 from fieldfare.node.config.names import is_name
+from fieldfare.node.config.patterns import problem_of
 from fieldfare.node.config.settings import (
     STANDARD_ROLES,
     ChannelSettings,
@@ -51,6 +52,9 @@ def check(config: Config, sources: Sources) -> None:
     if config.data and Path(config.data).exists() and not Path(config.data).is_dir():
         raise sources.error("data", f"{config.data} is not a folder")
     _check_places(config, sources)
+    for name, pattern in config.patterns.items():
+        if problem := problem_of(name, pattern.text, config.limits):
+            raise sources.error(f"patterns.{name}.text", problem)
     if config.log.segment_bytes > config.log.max_bytes:
         raise sources.error("log.segment_bytes", "a segment must not be larger than the log, log.max_bytes")
     if config.log.segment_seconds > config.log.max_seconds:

@@ -172,12 +172,29 @@ class Limits(Part, frozen=True):
     """size of all parameters of a session"""
     parameter_changes: Count = 50
     """changes of parameters in a second by a client; a client with more is slowed down"""
+    patterns: Count = 100
+    """patterns of a session"""
+    pattern_states: Count = 1000
+    """states of the automaton of a pattern, with repetitions written out"""
+    pattern_instances: Count = 100_000
+    """open instances of a pattern over all keys; beyond it the key with the oldest state is dropped, and counted"""
+    pattern_events: Count = 10_000
+    """events in an instance of a pattern; a longer instance is dropped, and counted"""
+    pattern_seconds: Seconds = 31 * 86400.0
+    """longest duration in a pattern"""
     connections: Count = 20_000
     """connections of all kinds, unauthenticated ones included; fewer where file descriptors are scarce"""
     sessions: Count = 100_000
     """sessions of all owners"""
     owner_sessions: Count = 1000
     """sessions of one owner, where there is `[security]`"""
+
+
+class PatternSettings(Part, frozen=True):
+    """A pattern that stands in this node, under the name of its table."""
+
+    text: str
+    """pattern, as in the reference of patterns"""
 
 
 class PlacesSettings(Part, frozen=True):
@@ -291,6 +308,8 @@ class Config(Part, frozen=True):
     channels: ChannelSettings = ChannelSettings()
     federation: FederationSettings = FederationSettings()
     limits: Limits = Limits()
+    patterns: dict[str, PatternSettings] = {}
+    """patterns of events by name, whose composite events everybody may subscribe to: `pattern = 'NAME'`"""
     places: PlacesSettings = PlacesSettings()
     http: Http = Http()
     tls: Tls | None = None

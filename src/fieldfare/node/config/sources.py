@@ -36,7 +36,7 @@ def _settable() -> Iterator[tuple[str, Any]]:
     for section, part in {"": Config, **SECTIONS}.items():
         for key, kind in get_type_hints(part).items():
             place = f"{section}.{key}" if section else key
-            if place not in (*SECTIONS, "bridge", "security.roles"):
+            if place not in (*SECTIONS, "bridge", "patterns", "security.roles"):
                 yield place, kind
 
 

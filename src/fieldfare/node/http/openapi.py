@@ -102,6 +102,7 @@ _PAGES: Final = (
 _STREAM: Final = (
     _parameter("filter", "filter in the native language; may occur several times"),
     _parameter("filters", "filter document of CloudEvents Subscriptions, as JSON"),
+    _parameter("pattern", "pattern of several events, in place of filters"),
     _parameter("since", "position or time: begin with a replay of earlier events"),
     _parameter("session", "name of a durable session"),
     _parameter("format", "cloudevents or plain"),
@@ -195,6 +196,17 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
         "get": Operation(
             "Filters of the routing table, with the cover relation", "admin", gives=views.TableView,
             parameters=(_parameter("limit", f"filters in the answer; {MOST_FILTERS} at most", "integer"),),
+        )
+    },
+    "/admin/patterns": {
+        "get": Operation(
+            "Patterns that stand in the node", "admin", gives=list[views.PatternView],
+            parameters=(_parameter("limit", "patterns in the answer; 200 at most", "integer"),),
+        )
+    },
+    "/admin/patterns/{name}": {
+        "delete": Operation(
+            "End a pattern", "admin", 204, parameters=(_parameter("name", "of the pattern", place="path"),)
         )
     },
     "/admin/links": {"get": Operation("The neighbours", "admin", gives=list[views.LinkView])},

@@ -4,6 +4,8 @@
 
 - `filter` (native language) may occur several times, and `filters` has a JSON document of CloudEvents Subscriptions;
   the stream has the events that match any of these. Without a filter, the stream has all events.
+- `pattern` is a pattern of several events, in place of filters: the stream has its composite events. A stream without a
+  session that comes back begins the pattern anew.
 - `since` is a position or a time (seconds, or RFC 3339): the stream begins with a replay of earlier events.
 - `session` names a durable session, in which events wait while the client is away.
 - `format=plain` gives plain JSON instead of CloudEvents.
@@ -44,7 +46,7 @@ from fieldfare.events import binary_mode
 from fieldfare.filters import EVERYTHING, parse
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.languages.subscriptions import documents as subscriptions
-from fieldfare.node import security
+from fieldfare.node import patterns, security
 from fieldfare.node.http import binding
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, only
@@ -84,12 +86,15 @@ async def stream(call: Call) -> Response:
     query = call.request.query_params
     if "access_token" in query:
         raise Problem(400, "a token does not belong in a URL, where logs keep it: use the header Authorization")
-    only(call, "filter", "filters", "format", "since", "session")
+    only(call, "filter", "filters", "pattern", "format", "since", "session")
     node = call.service.node
     style = query.get("format", "cloudevents")
     if style not in ("cloudevents", "plain"):
         raise Problem(400, f"format is cloudevents or plain, not {style[:40]!r}", parameter="format")
     filter, since, last = await _filter(call), _since(query.get("since")), _last(call)
+    pattern = query.get("pattern", "")
+    if pattern and ("filter" in query or "filters" in query):
+        raise Problem(400, "a pattern stands in place of filters, which are inside of it", parameter="pattern")
     name = _session(call)
     if len(node.closers) >= node.config.limits.connections:
         raise Problem(503, "too many connections", {"Retry-After": "10"})
@@ -101,11 +106,15 @@ async def stream(call: Call) -> Response:
         elif last is not None:
             since = _same(last, node) + 1
         mine = node.core.broker.clients.all.get(consumer.name)
-        if mine is None or mine.subscriptions.get(SUBSCRIPTION) != filter:  # else the subscription exists, and goes on
+        if pattern:
+            await patterns.subscribe(node, consumer.name, SUBSCRIPTION, pattern, call.principal, since=since)
+        elif mine is None or mine.subscriptions.get(SUBSCRIPTION) != filter:  # else the subscription goes on
             await consumer.subscribe(SUBSCRIPTION, filter, since)
     except BaseException as error:
         await consumer.__aexit__()
-        if isinstance(error, RequestRefused):
+        if isinstance(error, AccessDenied):
+            raise
+        if isinstance(error, RequestRefused) or (pattern and isinstance(error, ValueError)):
             raise Problem(400, str(error)) from None
         raise
     forgotten = 0 if last is None or name else last.position - _same(last, node)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from fieldfare.core.core import Core
+from fieldfare.core.standing_pattern import is_composite, primitive_events
 from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.filters.filter import Filter
@@ -23,6 +24,7 @@ from fieldfare.protocol import messages as m
 DEAD_LETTER: Final = "fieldfare.deadletter"
 """type of events about undeliverable events, which are inside"""
 _LETTER: Final = DEAD_LETTER.encode()
+_COMPOSITE: Final = b"constituents"
 
 MayRead: TypeAlias = Callable[[Mapping[str, object]], bool]
 
@@ -36,12 +38,20 @@ def may_read(principal: Principal) -> MayRead | None:
         return None
     if not isinstance(permission, Filter):
         return lambda _: False
-    return lambda event: permission.matches(event) and _matches_inside(permission, event)
+    return lambda event: _readable(permission, event)
 
 
 def is_letter(event: bytes) -> bool:
-    """Tell whether an encoded event may be a dead letter: the event inside needs a check at each delivery."""
-    return _LETTER in event
+    """Tell whether an encoded event may have others inside, which need a check at each delivery."""
+    return _LETTER in event or _COMPOSITE in event
+
+
+def _readable(permission: Filter, event: Mapping[str, object]) -> bool:
+    """Tell whether a permission admits an event; a composite event is admitted if all contributing events are."""
+    if is_composite(event):
+        inside = list(primitive_events(event))
+        return "omitted" not in event and bool(inside) and all(_readable(permission, Event(one)) for one in inside)
+    return permission.matches(event) and _matches_inside(permission, event)
 
 
 def _matches_inside(permission: Filter, event: Mapping[str, object]) -> bool:
@@ -66,8 +76,10 @@ def recheck(core: Core, name: str, principal: Principal, now: float) -> list[str
     if client is None:
         return []
     ended = []
+    patterns = core.patterns.users.of_session(name)
     for id, filter in list(client.subscriptions.items()):
-        problem = _problem(may_subscribe, principal, filter)
+        asked = core.patterns.known[patterns[id]].pattern.filters.values() if id in patterns else (filter,)
+        problem = next((found for one in asked if (found := _problem(may_subscribe, principal, one))), "")
         if problem:
             core.presence.change_filters(m.Unsubscribe(id), name, now)
             ended.append(f"the subscription {id} has ended: {problem}")

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from fieldfare.pipeline import sources
 from fieldfare.pipeline.job.config import Normalise, Pipeline, PipelineError
 from fieldfare.pipeline.lake.history import field_columns
-from fieldfare.pipeline.match.operator import MATCHES, matches_of, unfold
+from fieldfare.pipeline.match.operator import Matched, numbered
+from fieldfare.pipeline.match.ways import MATCHES, MatchPlan, matched_before
 from fieldfare.pipeline.options import texts
 from fieldfare.pipeline.sinks.interface import Table
 from fieldfare.pipeline.sources.files import FileFormat, FilesError, read_files
@@ -30,6 +31,7 @@ _OURS: Final = frozenset({"log", "node", "mqtt"})
 _LATE: Final = "came late"
 _KEY: Final = "told apart by"
 _FIELDS: Final = "fields.ddl"
+_DELIVERED: Final = ("id", "source", "sequence", "time", "type", "fields", "rest")
 
 
 def raw(spark: SparkSession, pipeline: Pipeline, *, stream: bool = True) -> DataFrame:
@@ -79,10 +81,21 @@ def fields_of(spark: SparkSession, pipeline: Pipeline, state: Path) -> StructTyp
     return found.toDDL()
 
 
+class Names(NamedTuple):
+    """The meaning of the numbers of subscriptions in `MATCHES`."""
+
+    plan: MatchPlan
+    id: DataType
+    """the type of the ids"""
+
+
 def planned(
     records: DataFrame, pipeline: Pipeline, fields: StructType | str | None, subscriptions: str | Path | None
-) -> DataFrame:
-    """Decode and match the records; `Tables` selects the tables from the result."""
+) -> tuple[DataFrame, Names | None]:
+    """Decode and match the records; `Tables` selects the tables from the result.
+
+    Matches are lists of numbers, which the workers turn into deliveries.
+    """
     how = pipeline.normalise
     try:
         read = normalise(
@@ -102,11 +115,10 @@ def planned(
     read = read.withColumn(_LATE, F.lit(False) if how.late is None else late(how.late))
     read = _told_apart(read, how)
     if pipeline.match is None or subscriptions is None:
-        return read
+        return read, None
     columns = field_columns(read)
-    return read.withColumn(
-        MATCHES, matches_of(read, subscriptions, columns=columns, rest="rest", mode=pipeline.match.mode)
-    )
+    matched, plan, id = numbered(read, subscriptions, columns=columns, rest="rest", mode=pipeline.match.mode)
+    return matched, Names(plan, id)
 
 
 def _told_apart(records: DataFrame, how: Normalise) -> DataFrame:
@@ -141,6 +153,7 @@ class Tables:
     """A micro-batch with its tables."""
 
     records: DataFrame
+    names: Names | None = None
 
     @property
     def events(self) -> DataFrame:
@@ -160,9 +173,14 @@ class Tables:
     @property
     def deliveries(self) -> DataFrame:
         """The events with their matching subscriptions, a row for each match."""
-        return unfold(
-            self._good(late=False).select("id", "source", "sequence", "time", "type", "fields", "rest", MATCHES)
-        )
+        return self.matched.rows()
+
+    @property
+    def matched(self) -> Matched:
+        """The deliveries before workers make rows or files of them."""
+        assert self.names is not None, "nothing is matched"
+        good = self._good(late=False).select(*_DELIVERED, MATCHES)
+        return Matched(matched_before(good, self.names.plan), *self.names)
 
     def named(self, name: Table) -> DataFrame:
         """Return a table by its name in the file."""

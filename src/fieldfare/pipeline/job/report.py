@@ -33,7 +33,6 @@ from fieldfare.node.pipeline_reports import (
 from fieldfare.pipeline.job.config import Pipeline
 from fieldfare.pipeline.job.plan import Tables
 from fieldfare.pipeline.match import catalogue
-from fieldfare.pipeline.match.operator import MATCHES
 from fieldfare.pipeline.statistics.attributes import EventStatistics, counted, known
 from fieldfare.pipeline.statistics.sketches import Count
 
@@ -139,10 +138,10 @@ class Reporter:
 
     def _count(self, tables: Tables) -> None:
         """Count deliveries by subscription; exact for subscriptions that were ever among the busiest of a batch."""
-        if MATCHES not in tables.records.columns:
+        if tables.names is None:
             return
-        got = tables.deliveries.groupBy("subscription", "owner").count()
-        most = got.orderBy(F.desc("count")).limit(5 * MOST_BUSY)
+        got = tables.matched.counts().select("subscription", "owner", "events")
+        most = got.orderBy(F.desc("events")).limit(5 * MOST_BUSY)
         for subscription, owner, count in most.collect():
             self._busy[str(subscription), owner] += count
         self._busy = Counter(dict(self._busy.most_common(50 * MOST_BUSY)))

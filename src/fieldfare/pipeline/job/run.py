@@ -22,11 +22,12 @@ from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline import sinks
 from fieldfare.pipeline.batch import Batch, query_id
 from fieldfare.pipeline.job.config import Pipeline, PipelineError, sink_name
-from fieldfare.pipeline.job.plan import Tables, fields_of, planned, raw
+from fieldfare.pipeline.job.plan import Names, Tables, fields_of, planned, raw
 from fieldfare.pipeline.job.progress import describe, listening, observed
 from fieldfare.pipeline.job.report import Reporter
 from fieldfare.pipeline.job.subscriptions import followed
 from fieldfare.pipeline.sinks import Sink
+from fieldfare.pipeline.sinks.interface import MatchSink, Table
 from fieldfare.pipeline.spark import is_remote, spark_session
 
 CHECKPOINT: Final = "checkpoint"
@@ -44,6 +45,8 @@ class Plan:
     records: DataFrame
     subscriptions: str | Path | None
     sinks: Sequence[Sink]
+    names: Names | None = None
+    """the meaning of the numbers of subscriptions in the records"""
 
     @property
     def state(self) -> Path:
@@ -74,9 +77,9 @@ def ready(
         if pipeline.match is not None:
             subscriptions = stack.enter_context(followed(spark, pipeline.match, state, told))
         fields = fields_of(spark, pipeline, state)
-        records = observed(planned(raw(spark, pipeline), pipeline, fields, subscriptions))
+        records, names = planned(raw(spark, pipeline), pipeline, fields, subscriptions)
         stack.enter_context(listening(spark, pipeline.name, state))
-        yield Plan(pipeline, records, subscriptions, made)
+        yield Plan(pipeline, observed(records), subscriptions, made, names)
 
 
 def _sinks(pipeline: Pipeline, stack: ExitStack) -> list[Sink]:
@@ -143,12 +146,12 @@ def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None
     rows.persist()
     try:
         rows.count()  # also if the sinks have it already: Spark wants every batch to be computed
-        tables = Tables(rows)
+        tables = Tables(rows, plan.names)
         query = query_id(plan.state / CHECKPOINT)
         for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
             describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: {sink_name(settings)}")
             try:
-                sink.write(tables.named(settings.table), Batch(f"{query}:{settings.table}", number))
+                _write(sink, settings.table, tables, Batch(f"{query}:{settings.table}", number))
             except Exception as error:
                 error.add_note(f"in {sink_name(settings)}, batch {number}")
                 raise
@@ -157,6 +160,27 @@ def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None
     finally:
         describe(rows.sparkSession, None)
         rows.unpersist()
+
+
+def _write(sink: Sink, table: Table, tables: Tables, batch: Batch) -> None:
+    if table == "deliveries" and isinstance(sink, MatchSink):
+        sink.write_matched(tables.matched, batch)
+    else:
+        sink.write(tables.named(table), batch)
+
+
+def ways(plan: Plan) -> Iterator[str]:
+    """Yield for each sink how its rows get there, and why; without a run."""
+    for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
+        if settings.table != "deliveries":
+            way = f"rows: Spark writes the table {settings.table}, because it needs no matching"
+        elif not isinstance(sink, MatchSink):
+            way = "rows: workers make them of lists of matches and hand them to Spark, because the sink takes rows"
+        elif reason := sink.rows_because(Tables(plan.records, plan.names).matched):
+            way = f"rows: workers hand them to Spark, because {reason}"
+        else:
+            way = "files: the workers write them and the driver commits; no delivery passes through Spark"
+        yield f"{sink_name(settings)}: {way}"
 
 
 def _said(error: StreamingQueryException) -> str:

@@ -28,8 +28,9 @@ from fieldfare.filters import Filter, parse
 from fieldfare.pipeline.lake.pushdown import moment, necessary
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.fields import as_batch
-from fieldfare.pipeline.match.operator import ADDED, MATCHES, matches_of, unfold
+from fieldfare.pipeline.match.operator import ADDED, matches_of, unfold
 from fieldfare.pipeline.match.subscriptions import read_subscriptions
+from fieldfare.pipeline.match.ways import MATCHES
 from fieldfare.pipeline.table.schema import TableError, is_interval
 from fieldfare.pipeline.table.undeclared_fields import together
 

@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +26,7 @@ import pyarrow as pa
 from fieldfare.filters import Filter
 from fieldfare.filters.dialects import Dialect, read
 from fieldfare.filters.paths import Path as Anywhere
+from fieldfare.matching import backend
 from fieldfare.matching.index import Index
 from fieldfare.objects import Objects, absolute
 from fieldfare.pipeline.match import copies
@@ -33,6 +35,8 @@ from fieldfare.pipeline.match import versions as steps
 INDEX: Final = "index.ff"
 SUBSCRIPTIONS: Final = "subscriptions.arrow"
 _LARGEST: Final = 2**63
+_MANY: Final = 5_000
+"""filters that scans take much longer for than the compilation of kernels takes once"""
 
 
 class SubscriptionError(ValueError):
@@ -227,9 +231,15 @@ def _called(kind: Any) -> str:
 
 def _made(given: list[tuple[Subscription, Filter]]) -> Callable[[Any], _Content]:
     """Return the content of a version with only these subscriptions, once the type of their ids is known."""
-    index: Index[int] = Index(enumerate(filter for _, filter in given))
+    index: Index[int] = Index(enumerate(filter for _, filter in given), kernels=_kernels(len(given)))
     fields = _looked_at([filter for _, filter in given])
     return lambda kind: _Content(index, _batch(given, kind), fields)
+
+
+def _kernels(filters: int) -> str:
+    """Wait for compiled kernels if there are many filters: a snapshot made without them has no index for workers."""
+    wait = filters >= _MANY and backend.meaning("auto") == "auto" and find_spec("numba") is not None
+    return "numba" if wait else "auto"
 
 
 def _amended(

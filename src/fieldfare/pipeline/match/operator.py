@@ -2,78 +2,71 @@
 
     from fieldfare.pipeline import match_events
     deliveries = match_events(events, subscriptions)
+    listed = match_events(events, subscriptions, form="lists", keep=["id"])
 
-The subscriptions become a version of a catalogue, which each worker maps. Only the columns in filters cross from the
-JVM to Python, as Arrow, and only lists of matches cross back; the events stay in the JVM, and Spark puts the lists
-beside the events. An event with a hundred thousand matches is a long list, not a hundred thousand copies of the event.
+The subscriptions become a version of a catalogue, which each worker maps. What crosses between Spark and the workers is
+the choice of `ways`: only the columns in filters, those of the result, or nothing but the names of files.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from pyspark import SparkFiles
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.functions import arrow_udf
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
-from fieldfare.events import EventError
-from fieldfare.events.cloudevents import decode_any
-from fieldfare.filters.constraint import Mode as Reading
-from fieldfare.pipeline.match import catalogue
+from fieldfare.pipeline.match import catalogue, forms
 from fieldfare.pipeline.match.catalogue import Opened
-from fieldfare.pipeline.match.fields import as_batch
-from fieldfare.pipeline.match.subscriptions import Place, placed
-from fieldfare.pipeline.table.undeclared_fields import together, undecided
+from fieldfare.pipeline.match.forms import Form
+from fieldfare.pipeline.match.pairs import READINGS, Mode, matched
+from fieldfare.pipeline.match.subscriptions import placed
+from fieldfare.pipeline.match.ways import MATCHES, Batches, MatchPlan, Source, Way, quoted, source
 
-Ints = NDArray[np.int64]
-Mode = Literal["point", "overlap", "cover"]
-ADDED: Final = ("subscription", "owner", "snapshot")
-"""the columns that a match adds to those of the event"""
-_READING: Final[Mapping[Mode, Reading]] = {"point": "overlaps", "overlap": "overlaps", "cover": "covers"}
-MATCHES: Final = "fieldfare matches"
-"""the name of a column that no event has"""
+ADDED: Final = forms.ADDED
+Columns = Sequence[str] | Mapping[str, str | Column] | None
 _udf: Final[Any] = arrow_udf  # its stubs know only the form without type hints, of which it warns
 _JOINED: Final = 2_000_000
 """subscriptions at most whose ids Spark joins by number"""
 _ENDS: Final = {"low", "high"}
-_PAIRS: Final = 1 << 20
-"""matches that a worker returns at once"""
-_FEWEST: Final = 64
-"""rows that are matched at first, while their number of matches is unknown"""
-_MANY: Final = 250_000
+_NEW: Final[Mapping[Form, tuple[str, ...]]] = {"rows": forms.ADDED, "lists": forms.LISTED, "counts": ()}
 
 
-@dataclass(frozen=True)
-class _Plan:
-    """The data that a worker needs for matching."""
+class Question(NamedTuple):
+    """The arguments of `match_events`, checked, with the subscriptions as of now."""
 
-    place: Place
-    version: int | None
-    """None in a stream over a catalogue, which pins a version for each micro-batch"""
-    mode: Mode
-    json: str | None
-    named: bool = True
-    """whether workers return ids and owners, or numbers"""
+    events: DataFrame
+    plan: MatchPlan
+    opened: Opened
+    columns: Columns
+    form: Form
+    keep: list[str] | None
+
+    def source(self, *, descriptors: bool = True) -> Source:
+        """Choose the way of the events to workers that make the result."""
+        looked_at = None if self.plan.version is None else self.opened.about.fields
+        given = {} if self.plan.json is not None else _looked_at(_named(self.events, self.columns), looked_at)
+        kept = [] if self.form == "counts" else self.events.columns if self.keep is None else self.keep
+        return source(self.events, self.plan, given, kept, descriptors=descriptors)
 
 
 def match_events(
     events: DataFrame,
     subscriptions: DataFrame | str | Path,
     *,
-    columns: Sequence[str] | Mapping[str, str | Column] | None = None,
+    columns: Columns = None,
     json: str | None = None,
     mode: Mode = "point",
+    form: Form = "rows",
+    keep: Sequence[str] | None = None,
 ) -> DataFrame:
-    """Return the events with the subscriptions that match: a row for each match.
+    """Return the events with the subscriptions that match: lists, rows or counts.
 
     Args:
         events: a DataFrame, batch or streaming; each row is an event, and its columns are the fields.
@@ -85,24 +78,71 @@ def match_events(
         json: the column that holds events as JSON texts, plain objects or CloudEvents, instead of fields.
         mode: "point" if fields are values. Else a struct of just low, high and perhaps closed is an interval, and an
             event matches if the interval overlaps the filter's values ("overlap") or is covered by them ("cover").
+        form: "rows", "lists" or "counts", see below; counts of a stream are those of each micro-batch.
+        keep: the columns of the events that the result has, by default all. With fewer columns than all the workers
+            make the result, and read files of events themselves where they can; see `explain_match`.
 
     Returns:
-        The columns of the events, and `subscription`, `owner` and `snapshot`, the version of the subscriptions.
+        rows: the columns of the events, and `subscription`, `owner` and `snapshot`, the version of the subscriptions;
+        a row for each match.
+        lists: the columns of the events, `subscriptions`, a list of ids, perhaps empty, and `snapshot`; a row for each
+        event.
+        counts: `subscription`, `owner`, the number of its `events`, and `snapshot`; a row for each subscription that
+        matches an event.
     """
+    asked = question(events, subscriptions, columns=columns, json=json, mode=mode, form=form, keep=keep)
+    if form != "counts" and keep is None:
+        return _beside(asked)
+    return made_by_workers(asked)
+
+
+def explain_match(
+    events: DataFrame,
+    subscriptions: DataFrame | str | Path,
+    *,
+    columns: Columns = None,
+    json: str | None = None,
+    mode: Mode = "point",
+    form: Form = "rows",
+    keep: Sequence[str] | None = None,
+) -> str:
+    """Return which way `match_events` takes with these arguments, and why; see `ways`."""
+    asked = question(events, subscriptions, columns=columns, json=json, mode=mode, form=form, keep=keep)
+    if form != "counts" and keep is None:
+        return str(Way("rows", "all columns of the events are in the result: `keep` names those that are needed"))
+    return str(asked.source().way)
+
+
+def question(
+    events: DataFrame,
+    subscriptions: DataFrame | str | Path,
+    *,
+    columns: Columns = None,
+    json: str | None = None,
+    mode: Mode = "point",
+    form: Form = "rows",
+    keep: Sequence[str] | None = None,
+) -> Question:
+    """Check the arguments of `match_events`, and find the subscriptions."""
+    if form not in _NEW:
+        raise ValueError(f"form must be one of {', '.join(map(repr, _NEW))}, not {form!r}")
+    if form == "counts" and keep is not None:
+        raise ValueError("counts have no columns of events: leave `keep` out")
+    for column in keep or ():
+        _check_column(events, column)
+    kept = events.columns if keep is None else [*keep]
+    _check_new(kept, _NEW[form])
     plan, opened = _planned(events, subscriptions, json, mode)
     if mode != "point" and json is None:
         columns = _closed(events, _named(events, columns))
-    if plan.version is None or opened.about.count > _JOINED:
-        return unfold(events.withColumn(MATCHES, _column(events, plan, opened, columns)))
-    numbered = events.withColumn(MATCHES, _column(events, replace(plan, named=False), opened, columns))
-    return _joined(numbered, opened)
+    return Question(events, plan, opened, columns, form, None if keep is None else kept)
 
 
 def matches_of(
     events: DataFrame,
     subscriptions: DataFrame | str | Path,
     *,
-    columns: Sequence[str] | Mapping[str, str | Column] | None = None,
+    columns: Columns = None,
     rest: str | None = None,
     json: str | None = None,
     mode: Mode = "point",
@@ -111,39 +151,149 @@ def matches_of(
 
     `rest` is a column of undeclared fields, as JSON, in an event table.
     """
+    _check_new(events.columns, ADDED)
     plan, opened = _planned(events, subscriptions, json, mode)
     return _column(events, plan, opened, columns, rest)
 
 
-def _planned(
-    events: DataFrame, subscriptions: DataFrame | str | Path, json: str | None, mode: Mode
-) -> tuple[_Plan, Opened]:
-    """Return the plan for workers, and the subscriptions as of now."""
-    taken = [name for name in events.columns if name.lower() in {*ADDED, MATCHES}]  # Spark does not mind the case
+def numbered(
+    events: DataFrame, subscriptions: str | Path, *, columns: Columns, rest: str | None = None, mode: Mode = "point"
+) -> tuple[DataFrame, MatchPlan, DataType]:
+    """Add the column `MATCHES` with numbers of subscriptions; return also the plan and the type of ids."""
+    _check_new(events.columns, ADDED)
+    plan, opened = _planned(events, subscriptions, None, mode)
+    found = _column(events, plan, opened, columns, rest, returned="numbers")
+    return events.withColumn(MATCHES, found), plan, id_type(opened)
+
+
+def _check_new(kept: Sequence[str], new: Sequence[str]) -> None:
+    taken = [name for name in kept if name.lower() in {*new, MATCHES}]  # Spark does not mind the case
     if taken:
         raise ValueError(f"the events have a column {taken[0]!r} already, which match() adds: rename it before")
-    if mode not in _READING:
-        raise ValueError(f"mode must be one of {', '.join(map(repr, _READING))}, not {mode!r}")
+
+
+def _planned(
+    events: DataFrame, subscriptions: DataFrame | str | Path, json: str | None, mode: Mode
+) -> tuple[MatchPlan, Opened]:
+    """Return the plan for workers, and the subscriptions as of now."""
+    if mode not in READINGS:
+        raise ValueError(f"mode must be one of {', '.join(map(repr, READINGS))}, not {mode!r}")
     place = placed(events.sparkSession, subscriptions)
     live = events.isStreaming and not isinstance(subscriptions, DataFrame) and catalogue.is_catalogue(subscriptions)
     opened = catalogue.opened(place.path, catalogue.current(place.path))
-    return _Plan(place, None if live else opened.about.version, mode, json), opened
+    return MatchPlan(place, None if live else opened.about.version, mode, json), opened
+
+
+# Workers make the result
+
+
+def made_by_workers(asked: Question, *, descriptors: bool = True) -> DataFrame:
+    """Return the result as workers make it; with `descriptors` False, Spark reads the events in any case."""
+    matched = Matched(asked.source(descriptors=descriptors), asked.plan, id_type(asked.opened))
+    return {"rows": matched.rows, "lists": matched.lists, "counts": matched.counts}[asked.form]()
+
+
+@dataclass(frozen=True)
+class Matched:
+    """Events and their matches, of which workers make rows, lists, counts or files."""
+
+    source: Source
+    plan: MatchPlan
+    id: DataType
+    """the type of the ids of subscriptions"""
+
+    def rows(self) -> DataFrame:
+        """Return a row for each match."""
+        return self.source.frame.mapInArrow(_rows(self.source), result_columns(self.source.kept, self.id, "rows"))
+
+    def lists(self) -> DataFrame:
+        """Return a row for each event."""
+        return self.source.frame.mapInArrow(_lists(self.source), result_columns(self.source.kept, self.id, "lists"))
+
+    def counts(self) -> DataFrame:
+        """Return a row for each subscription that matches an event, with the number of events."""
+        subscription, owner, version = result_columns(StructType(), self.id, "rows")
+        counted = StructType([subscription, owner, StructField("events", LongType()), version])
+        blocks = self.source.frame.mapInArrow(_blocks(self.source), "snapshot bigint, block int, counts binary")
+        return blocks.repartition("snapshot", "block").mapInArrow(_sums(self.plan), counted)
+
+
+def result_columns(kept: StructType, id: DataType, form: Form) -> StructType:
+    """Return the columns of a result with these columns of events."""
+    subscription, owner, version = forms.ADDED
+    last = StructField(version, LongType())
+    if form == "lists":
+        return StructType([*kept, StructField(forms.LISTED[0], ArrayType(id)), last])
+    return StructType([*kept, StructField(subscription, id), StructField(owner, StringType()), last])
+
+
+def _rows(source: Source) -> Callable[[Batches], Batches]:
+    read = source.read
+
+    def run(batches: Batches) -> Batches:
+        for one in read(batches):
+            yield from forms.rows(one)
+
+    return run
+
+
+def _lists(source: Source) -> Callable[[Batches], Batches]:
+    read = source.read
+    return lambda batches: map(forms.lists, read(batches))
+
+
+def _blocks(source: Source) -> Callable[[Batches], Batches]:
+    read = source.read
+    return lambda batches: forms.counts(read(batches))
+
+
+def _sums(plan: MatchPlan) -> Callable[[Batches], Batches]:
+    """Return the function that adds the counts of all tasks; the version of a count is on disk as long as its batch."""
+
+    def run(batches: Batches) -> Batches:
+        for (version, block), total in forms.summed(batches).items():
+            yield forms.named_counts(plan.of(version), block, total)
+
+    return run
+
+
+def id_type(opened: Opened) -> DataType:
+    """Return the type of the ids of subscriptions."""
+    return LongType() if pa.types.is_int64(opened.ids.type) else StringType()
+
+
+# Lists of matches beside Spark's rows
+
+
+def _beside(asked: Question) -> DataFrame:
+    """Return the result with the events as Spark has them, and only lists of matches from workers."""
+    events, plan, opened = asked.events, asked.plan, asked.opened
+    if asked.form == "lists":
+        found = _column(events, plan, opened, asked.columns, returned="ids")
+        listed = events.withColumn(MATCHES, found)
+        kept = [quoted(name) for name in events.columns]
+        return listed.select(*kept, F.col(f"`{MATCHES}`.matches").alias(forms.LISTED[0]), f"`{MATCHES}`.snapshot")
+    if plan.version is None or opened.about.count > _JOINED:
+        return unfold(events.withColumn(MATCHES, _column(events, plan, opened, asked.columns)))
+    return _joined(events.withColumn(MATCHES, _column(events, plan, opened, asked.columns, returned="numbers")), opened)
 
 
 def _column(
     events: DataFrame,
-    plan: _Plan,
+    plan: MatchPlan,
     opened: Opened,
-    columns: Sequence[str] | Mapping[str, str | Column] | None,
+    columns: Columns,
     rest: str | None = None,
+    *,
+    returned: forms.Listed = "named",
 ) -> Column:
     looked_at = None if plan.version is None else opened.about.fields
     given = F.col(plan.json) if plan.json is not None else _fields(events, columns, looked_at)
-    id_type = "bigint" if pa.types.is_int64(opened.ids.type) else "string"
-    match = f"struct<subscription: {id_type}, owner: string>" if plan.named else "int"
-    returned = f"struct<snapshot: bigint, matches: array<{match}>>"
+    id = id_type(opened).simpleString()
+    match = {"named": f"struct<subscription: {id}, owner: string>", "ids": id, "numbers": "int"}[returned]
     more = F.lit(None).cast("string") if rest is None else F.col(rest)
-    found = _udf(_matching(plan), returned).asNondeterministic()  # or Spark may run it once to filter, once to select
+    made = _udf(_matching(plan, returned), f"struct<snapshot: bigint, matches: array<{match}>>")
+    found = made.asNondeterministic()  # or Spark may run it once to filter, once to select
     return cast(Column, found(given, more, F.unix_micros(F.current_timestamp())))
 
 
@@ -154,7 +304,7 @@ def _joined(events: DataFrame, opened: Opened) -> DataFrame:
     numbers = pa.array(np.arange(len(opened.ids)), pa.int32())
     known = pa.table({MATCHES: numbers, "subscription": opened.ids, "owner": opened.owners})
     table = F.broadcast(events.sparkSession.createDataFrame(known))
-    version = F.lit(opened.about.version).alias("snapshot")
+    version = F.lit(opened.about.version).cast("bigint").alias("snapshot")
     return numbered.join(table, MATCHES).select(*kept, "subscription", "owner", version)
 
 
@@ -164,58 +314,14 @@ def unfold(events: DataFrame) -> DataFrame:
     return events.select(*kept, F.inline(f"`{MATCHES}`.matches"), f"`{MATCHES}`.snapshot")
 
 
-def _fields(
-    events: DataFrame, columns: Sequence[str] | Mapping[str, str | Column] | None, looked_at: list[str] | None
-) -> Column:
-    """Return the fields of events as a struct of the columns in filters."""
-    named = _named(events, columns)
-    wanted = {
-        name for name in named if looked_at is None or any(f"{path}.".startswith(f"{name}.") for path in looked_at)
-    }
-    fields = [column.alias(name) for name, column in named.items() if name in wanted]
-    return F.struct(*fields) if fields else F.struct(F.lit(None).alias("nothing"))
-
-
-def _named(events: DataFrame, columns: Sequence[str] | Mapping[str, str | Column] | None) -> dict[str, Column]:
-    """Return the fields of events by name, with their columns."""
-    if isinstance(columns, Mapping):
-        return {name: F.col(column) if isinstance(column, str) else column for name, column in columns.items()}
-    for column in columns or ():
-        if column not in events.columns:
-            raise ValueError(f"there is no column {column!r}; there are {', '.join(events.columns)}")
-    return {name: F.col(quoted(name)) for name in (events.columns if columns is None else columns)}
-
-
-def _closed(events: DataFrame, named: Mapping[str, Column]) -> dict[str, Column]:
-    """Return a struct with `closed` added where an interval lacks it: both ends belong to the interval then."""
-    kinds = events.select(*(column.alias(name) for name, column in named.items())).schema
-    ends = [kind.name for kind in kinds if isinstance(kind.dataType, StructType) and set(kind.dataType.names) == _ENDS]
-    made = {
-        name: F.when(
-            named[name].isNotNull(), F.struct(named[name]["low"], named[name]["high"], F.lit("[]").alias("closed"))
-        )
-        for name in ends
-    }
-    return {**named, **made}
-
-
-def quoted(name: str) -> str:
-    """Return a name in backquotes, as Spark reads any name."""
-    return f"`{name.replace('`', '``')}`"
-
-
-def _matching(plan: _Plan) -> Callable[..., Any]:
+def _matching(plan: MatchPlan, returned: forms.Listed) -> Callable[..., Any]:
     """Return the function that workers run: batches of fields to batches of matches."""
 
     def run(batches: Iterator[tuple[pa.Array, pa.Array, pa.Array]]) -> Iterator[pa.Array]:
-        path = plan.place.path
-        if plan.place.shipped and not Path(path).is_dir():  # on another machine than the driver
-            path = SparkFiles.get(plan.place.shipped)
         for given, more, moments in batches:
             if len(given):
-                version = plan.version or catalogue.pinned(path, moments[0].as_py())
-                opened = catalogue.opened(path, version)
-                yield from matches(opened, given, more, mode=plan.mode, json=plan.json, named=plan.named)
+                opened = plan.opened(moments[0].as_py())
+                yield from matches(opened, given, more, mode=plan.mode, json=plan.json, returned=returned)
 
     return run
 
@@ -227,94 +333,59 @@ def matches(
     *,
     mode: Mode = "point",
     json: str | None = None,
-    named: bool = True,
+    returned: forms.Listed = "named",
 ) -> Iterator[pa.Array]:
-    """Yield the matches of an array of structs or texts, some rows at a time, so that memory bounds the fan-out."""
-    reading = _READING[mode]
-    if json is not None:
-        pairs = _in_texts(opened, given, json, reading)
-    else:
-        pairs = _in_fields(opened, as_batch(given, opened.about.fields, intervals=mode != "point"), more, reading)
-    counts: list[Ints] = []
-    numbers: list[Ints] = []
-    waiting = 0
-    for count, number in pairs:
-        counts.append(count)
-        numbers.append(number)
-        waiting += len(number)
-        if waiting >= _PAIRS:
-            yield _lists(opened, counts, numbers, named=named)
-            counts, numbers, waiting = [], [], 0
-    if counts:
-        yield _lists(opened, counts, numbers, named=named)
+    """Yield the matches of an array of structs or texts, beside the version of the subscriptions."""
+    for pairs in matched(opened, given, more, mode=mode, json=json):
+        yield forms.column(opened, pairs, returned)
 
 
-def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Iterator[tuple[Ints, Ints]]:
-    """Return the number of matching subscriptions of each row, and their numbers, for some rows."""
-    start, step = 0, _FEWEST
-    while start < batch.num_rows:
-        part = batch.slice(start, step)
-        rest = more.slice(start, step) if more is not None else None
-        found = opened.index.match_batch(part, reading)
-        event, number = found["event"].to_numpy(), found["id"].to_numpy()
-        if rest is not None and (chosen := undecided(part, rest, opened.about.fields)):
-            rows = pa.array(chosen)
-            whole = together(part.take(rows), rest.take(rows).to_pylist())
-            exact = opened.index.match_many([*whole], reading)
-            keep = ~np.isin(event, chosen)
-            event = np.concatenate([event[keep], np.repeat(chosen, [*map(len, exact)])])
-            order = np.argsort(event, kind="stable")
-            event = event[order]
-            number = np.concatenate([number[keep], np.array([*chain.from_iterable(exact)], np.int64)])[order]
-        yield np.bincount(event, minlength=part.num_rows), number
-        start, step = start + step, _next(step, len(number), opened.about.count)
+# The fields of events
 
 
-def _in_texts(opened: Opened, texts: Any, column: str, reading: Reading) -> Iterator[tuple[Ints, Ints]]:
-    """Return the same counts and numbers for events that are texts; a null is an event without fields."""
-    start, step = 0, _FEWEST
-    while start < len(texts):
-        part = ["{}" if text is None else text for text in texts.slice(start, step).to_pylist()]
-        try:
-            found = opened.index.match_json_lines(part, reading, cloudevents=True)
-        except EventError:
-            raise _refusal(texts, column) from None
-        if not all(map(str.strip, part)):  # an empty line among lines, and no event here
-            raise _refusal(texts, column)
-        number = found["id"].to_numpy()
-        start, step = start + step, _next(step, len(number), opened.about.count)
-        yield np.bincount(found["event"].to_numpy(), minlength=len(part)), number
+def _fields(events: DataFrame, columns: Columns, looked_at: list[str] | None) -> Column:
+    """Return the fields of events as a struct of the columns in filters."""
+    named = _looked_at(_named(events, columns), looked_at)
+    fields = [(F.col(quoted(one)) if isinstance(one, str) else one).alias(name) for name, one in named.items()]
+    return F.struct(*fields) if fields else F.struct(F.lit(None).alias("nothing"))
 
 
-def _refusal(texts: Any, column: str) -> EventError:
-    """Return the error of the first text that is no event, which stops the job: the text would be lost otherwise."""
-    for row, text in enumerate(texts.to_pylist(), 1):
-        try:
-            if text is not None:
-                decode_any(text)
-        except EventError as error:
-            return EventError(column, f"row {row} of the batch is no event: {error}; normalise() first")
-    raise AssertionError("every text is an event")
+def _looked_at(named: Mapping[str, str | Column], looked_at: list[str] | None) -> dict[str, str | Column]:
+    """Return the fields that filters look at."""
+    return {
+        name: column
+        for name, column in named.items()
+        if looked_at is None or any(f"{path}.".startswith(f"{name}.") for path in looked_at)
+    }
 
 
-def _lists(opened: Opened, counts: list[Ints], numbers: list[Ints], *, named: bool) -> pa.Array:
-    """Return the matches of rows as lists of subscriptions, beside the version."""
-    lengths = np.concatenate(counts)
-    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
-    found = pa.array(np.concatenate(numbers, dtype=np.int32, casting="unsafe"))
-    if named:
-        parts = [opened.ids.take(found), opened.owners.take(found)]
-        found = pa.StructArray.from_arrays(parts, names=["subscription", "owner"])
-    versions = pa.array(np.full(len(lengths), opened.about.version))
-    return pa.StructArray.from_arrays(
-        [versions, pa.ListArray.from_arrays(offsets, found)], names=["snapshot", "matches"]
-    )
+def _named(events: DataFrame, columns: Columns) -> dict[str, str | Column]:
+    """Return the fields of events by name, each with its column: a name, or an expression."""
+    if isinstance(columns, Mapping):
+        known = {name for name in events.columns if "." not in name and "`" not in name}
+        return {
+            name: column if not isinstance(column, str) or column in known else F.col(column)
+            for name, column in columns.items()
+        }
+    for column in columns or ():
+        _check_column(events, column)
+    return {name: name for name in (events.columns if columns is None else columns)}
 
 
-def _next(rows: int, matches: int, subscriptions: int) -> int:
-    """Return the number of rows to match next, after some rows with some matches.
+def _check_column(events: DataFrame, column: str) -> None:
+    if column not in events.columns:
+        raise ValueError(f"there is no column {column!r}; there are {', '.join(events.columns)}")
 
-    The number is bounded so that the matches fit in memory even if each row matches all subscriptions.
-    """
-    most = 512 if subscriptions <= _MANY else 256
-    return min(most, 2 * rows) if matches <= _PAIRS else max(_FEWEST, rows // 2)
+
+def _closed(events: DataFrame, named: Mapping[str, str | Column]) -> dict[str, str | Column]:
+    """Return a struct with `closed` added where an interval lacks it: both ends belong to the interval then."""
+    given = {name: F.col(quoted(one)) if isinstance(one, str) else one for name, one in named.items()}
+    kinds = events.select(*(column.alias(name) for name, column in given.items())).schema
+    ends = [kind.name for kind in kinds if isinstance(kind.dataType, StructType) and set(kind.dataType.names) == _ENDS]
+    made = {
+        name: F.when(
+            given[name].isNotNull(), F.struct(given[name]["low"], given[name]["high"], F.lit("[]").alias("closed"))
+        )
+        for name in ends
+    }
+    return {**named, **made}

@@ -7,7 +7,7 @@ that name, to have every row exactly once; `tests/pipeline/sinks/suite.py` has t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -16,6 +16,8 @@ from fieldfare.pipeline.batch import Batch
 
 if TYPE_CHECKING:  # a pipeline's file is read without Spark
     from pyspark.sql import DataFrame
+
+    from fieldfare.pipeline.match.operator import Matched
 
 Scalar = str | int | float | bool
 Table = Literal["events", "deliveries", "quarantine", "late"]
@@ -52,4 +54,17 @@ class Sink(Protocol):
         return
 
 
-__all__ = ["Batch", "Scalar", "Sink", "SinkSettings", "Table"]
+@runtime_checkable
+class MatchSink(Protocol):
+    """A sink of deliveries whose files the workers can write themselves, see `match.deliveries`."""
+
+    def write_matched(self, matched: Matched, batch: Batch) -> None:
+        """Write the deliveries of a batch, with the promises of `Sink.write`."""
+        ...
+
+    def rows_because(self, matched: Matched) -> str | None:
+        """Return why Spark must write the rows here; None if the workers write files."""
+        ...
+
+
+__all__ = ["Batch", "MatchSink", "Scalar", "Sink", "SinkSettings", "Table"]

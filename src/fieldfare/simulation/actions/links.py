@@ -1,4 +1,4 @@
-"""Faults of links: cuts in one direction or both, breaks, half-open connections, partitions."""
+"""Faults of links: cuts and delays in one direction or both, breaks, half-open connections, partitions."""
 
 from __future__ import annotations
 
@@ -45,6 +45,22 @@ class HalfOpen(Act, frozen=True):
             network.half_open(*reversed(link) if self.dialler else link)
 
 
+class SlowLink(Act, frozen=True):
+    """Frames of a link take longer, in one direction or both, until the network heals."""
+
+    link: int
+    seconds: float
+    forth: bool = True
+    back: bool = True
+
+    def perform(self, network: CoreNetwork) -> None:
+        """Let the frames come later than all that goes over other links: nobody gives up the connection."""
+        if (link := link_of(network, self.link)) is not None:
+            for ends, slow in ((link, self.forth), (link[::-1], self.back)):
+                if slow:
+                    network.slow_down(*ends, self.seconds)
+
+
 class Part(Act, frozen=True):
     """Some nodes are parted from the others, by the bits of a number."""
 
@@ -56,16 +72,18 @@ class Part(Act, frozen=True):
 
 
 class Heal(Act, frozen=True):
-    """Cuts and partitions end, and frames pass everywhere."""
+    """Cuts, delays and partitions end, and frames pass everywhere."""
 
     def perform(self, network: CoreNetwork) -> None:
         """Let all links be made again."""
         network.heal()
 
 
+DIRECTIONS: Final = ((True, True), (True, False), (False, True))
 CHANCES: Final[Chances] = {
     lambda dice: BreakLink(dice.link()): 5,
-    lambda dice: Cut(dice.link(), *dice.choice(((True, True), (True, False), (False, True)))): 3,
+    lambda dice: Cut(dice.link(), *dice.choice(DIRECTIONS)): 3,
+    lambda dice: SlowLink(dice.link(), dice.choice((0.2, 2.0)), *dice.choice(DIRECTIONS)): 3,
     lambda dice: HalfOpen(dice.link(), dice.random() < 0.3): 2,
     lambda _: Heal(): 3,
     lambda dice: Part(dice.randrange(16)): 2,

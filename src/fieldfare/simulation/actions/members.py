@@ -93,8 +93,10 @@ class AddDevice(Act, frozen=True):
         """Add the device, unless no device of the beginning knows a node yet."""
         first = member_of(network, 0)
         if first is not None and first.node:
-            label, node = f"late{len(network.trace)}", node_of(network, self.node)
-            network.add_device(first.name, label, node, lag=first.lag, late=True, oldest=self.oldest)
+            label = network.fresh("late").replace("/", "")  # two devices of a name would be one, at two places
+            network.add_device(
+                first.name, label, node_of(network, self.node), lag=first.lag, late=True, oldest=self.oldest
+            )
 
 
 class RemoveDevice(Act, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fieldfare.node.context import Context
-from fieldfare.node.http.admin import filters, overview, pipelines, sessions
+from fieldfare.node.http.admin import filters, overview, patterns, pipelines, sessions
 from fieldfare.node.http.resource import Handler
 from fieldfare.node.http.webhooks import Webhooks
 
@@ -16,5 +16,6 @@ def handlers(service: Context, hooks: Webhooks) -> dict[str, dict[str, Handler]]
         **overview.handlers(service, lambda: len(hooks.all)),
         **sessions.handlers(),
         **filters.handlers(service),
+        **patterns.handlers(),
         **pipelines.handlers(),
     }

@@ -290,3 +290,62 @@ class MatchAnswer(msgspec.Struct, frozen=True):
 
     matches: bool
     branches: list[Branch]
+
+
+class PatternState(msgspec.Struct, frozen=True):
+    """A waiting state of a pattern's automaton."""
+
+    number: int
+    waits: str
+    """events that lead on"""
+    fails: str
+    """events that end a run here"""
+    first: bool
+    """whether a run may begin here"""
+
+
+class PatternKey(msgspec.Struct, frozen=True):
+    """A key with open instances of a pattern."""
+
+    values: list[Any]
+    instances: int
+
+
+class DetectionView(msgspec.Struct, frozen=True):
+    """A detection of a pattern: time, position in the log, and the composite event."""
+
+    time: float
+    position: int
+    event: msgspec.Raw
+
+
+class PatternView(msgspec.Struct, frozen=True, kw_only=True):
+    """A pattern that stands in the node."""
+
+    name: str
+    """name in the settings, else the type"""
+    type: str
+    """type of the composite events"""
+    text: str
+    named: bool
+    """whether the settings of the node have the pattern"""
+    mermaid: str
+    """the automaton as a diagram for Mermaid"""
+    states: list[PatternState]
+    transitions: list[tuple[int, int]]
+    """pairs of states; -1 is the detection"""
+    users: list[str]
+    """sessions and ids of the subscriptions"""
+    instances: int
+    """open instances over all keys"""
+    keys: list[PatternKey]
+    """the keys with the oldest state"""
+    detections: int
+    last_minute: int
+    """detections in the last minute, 20 at most"""
+    dropped: int
+    """instances and ways that exceeded a limit, since the start of the node or the last rows"""
+    late: int
+    """events that came later than the pattern allows"""
+    latest: list[DetectionView]
+    """the last detections since the start of the node, the latest first"""

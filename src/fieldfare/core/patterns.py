@@ -1,0 +1,385 @@
+"""`Patterns`: detectors in a node, with a state that is a function of the log.
+
+The filters of all patterns are subscriptions of an internal client of the broker: the broker's one index matches an
+event once, for sessions, neighbours and patterns alike, and neighbours send the events for patterns. The journal entry
+of an event names the matching filters. At the end of a step the events go to the detectors, in the order of the log;
+each detection is published at once, under the next number of the pattern, before the detectors see the next event.
+
+Entries are written before rows. After a kill between both the rows hold an earlier state, and the entries behind it
+are fed again. The same detections come out under the same numbers, because nothing else has an influence: an event has
+the time of its entry, made unique, and timers strike before an event of a later time, whether or not a tick came in
+between. Numbers in the log are not published again. So a kill at any moment loses nothing and repeats nothing.
+
+A pattern with `allow ... of disorder` goes by the times in the events instead, in a detector of its own, so that a
+publisher with a wrong clock spoils no other pattern. In silence the time of the detector goes on with the clock of the
+node.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from fieldfare.core.pattern_atoms import PATTERNS, PatternAtoms, asks_for_composites
+from fieldfare.core.pattern_users import PatternUsers
+from fieldfare.core.standing_pattern import PUBLISHER, StandingPattern, event_of, is_composite
+from fieldfare.core.state import Origin, RequestRefused
+from fieldfare.events import msgpack
+from fieldfare.events.event import Event
+from fieldfare.filters import parse
+from fieldfare.patterns import Detection, Detector, Occurrence, occurrence, rows
+from fieldfare.patterns.bounds import Bounds, check
+from fieldfare.patterns.lanes import Place
+from fieldfare.patterns.machine import Machine
+from fieldfare.patterns.runs import NEVER
+from fieldfare.patterns.stamps import microseconds
+from fieldfare.protocol import messages as m
+from fieldfare.protocol.journal import EntryDetails, JournalEntry, Receiver, Row, StoredRows, is_handed_over
+from fieldfare.protocol.messages import Send
+from fieldfare.routing.clients import Recipients
+from fieldfare.routing.routes import LOCAL
+
+if TYPE_CHECKING:
+    from fieldfare.core.core import Core
+
+SHARED: Final = ""
+"""name of the detector for all patterns that go by the time of the log"""
+STATE_ROWS: Final = ("pattern-position", *rows.KINDS)
+"""kinds of rows with state that is worthless after another version has used the folder"""
+
+logger = logging.getLogger("fieldfare.node")
+
+
+class Patterns:
+    """The patterns of a node, and the events on the way to them."""
+
+    def __init__(self, core: Core, bounds: Bounds) -> None:
+        """Begin with no pattern but those in stored rows, which `restore` adds."""
+        self._core = core
+        self.bounds = bounds
+        self.known: dict[str, StandingPattern] = {}
+        """By key: the type of the composite events, or the name of a pattern of the settings."""
+        self.shared = Detector(matches=False, bounds=bounds)
+        self.position = 0
+        """Position of the last event that detectors have had."""
+        self._stamp = 0
+        """Time of that event for patterns, in microseconds."""
+        self._queue: deque[tuple[int, float, Event, Sequence[str]]] = deque()
+        """Events for detectors: position, time of the entry, event, and the matching filters."""
+        self.atoms = PatternAtoms(core, bounds.depth)
+        self._own: dict[str, StandingPattern] = {}
+        """The patterns with a detector of their own."""
+        self._touched: set[str] = set()
+        """Those of them with a new state."""
+        self._by: dict[str, StandingPattern] = {}
+        """Patterns by the identity under which detections are numbered."""
+        self.users = PatternUsers(core)
+        core.sessions.watchers += (self.users,)
+        core.presence.ended = self.users.left
+        self._written: dict[str, dict[Place, Machine]] = {SHARED: {}}
+        self._last_logged = 0.0
+        """Recovery only: time of the last detection in the log."""
+        self._doubtful = False
+
+    # Patterns that come and go
+
+    def subscribe(self, session: str, id: str, text: str, now: float, history: Iterable[JournalEntry] | None) -> str:
+        """Subscribe a session to the detections of a pattern; return the key of the pattern.
+
+        A session with such a subscription keeps the old one, wherever the detector stands. With a history the pattern
+        begins in the past, in a detector for this subscriber alone.
+        """
+        core = self._core
+        one = StandingPattern("", text, f"{core.life}:{core.position}", core.position)
+        check(one.pattern, self.bounds)
+        one.key = one.type if history is None else f"{one.type}@{core.position}:{session}/{id}"
+        one.by = f"{one.by}:{one.key}"
+        client = core.broker.clients.all.get(session)
+        present = client.subscriptions.get(id) if client is not None else None
+        if present is not None and parse(f"type = '{one.type}'").covers(present):
+            return one.type
+        one = self.known.get(one.key, one)
+        if one.key not in self.known:
+            self._begin(one, now)
+        try:
+            core.presence.change_filters(m.Subscribe(id, self.users.filter_of(one)), session, now)
+        except ValueError:
+            if not one.users and not one.named:
+                self.remove(one.key, now)
+            raise
+        if history is not None:
+            self._look_back(one, history, now)
+        return one.key
+
+    def settle(self, texts: Mapping[str, str], now: float) -> None:
+        """Let the patterns of the settings stand here; a pattern with another text begins anew."""
+        for key in [key for key, one in self.known.items() if one.named and texts.get(key) != one.text]:
+            self.remove(key, now)
+        for key, text in texts.items():
+            if key not in self.known:
+                by = f"{self._core.life}:{self._core.position}:{key}"
+                one = StandingPattern(key, text, by, self._core.position, named=True)
+                check(one.pattern, self.bounds)
+                self._begin(one, now)
+
+    def _begin(self, one: StandingPattern, now: float) -> None:
+        self._core.links.send_all(self._install(one, now))
+        self._core.buffer.store(*one.rows())
+
+    def _install(self, one: StandingPattern, now: float) -> list[Send]:
+        """Make a detector, and subscribe to the filters of the pattern; return the messages to neighbours."""
+        core, pattern = self._core, one.pattern
+        self.known[one.key] = one
+        if pattern.disorder:
+            one.own = one.own_detector(self.bounds)
+            self._own[one.key], self._written[one.key] = one, {}
+        else:
+            self.shared.add(one.key, pattern)
+        delivery = self.users.add(one)
+        self._by[one.by] = one
+        sends: list[Send] = []
+        if core.broker.strategy.advertisements is not None:
+            sends = core.broker.receive(m.Advertise(one.key, delivery), one.publisher, now)
+        return sends + self.atoms.add(one, now)
+
+    def remove(self, key: str, now: float) -> None:
+        """End a pattern, with all state; subscribers get nothing more."""
+        if key not in self.known:
+            raise RequestRefused(f"there is no pattern {key}")
+        core, one = self._core, self.known[key]
+        self.atoms.remove(one, now)
+        self.users.remove(one)
+        del self.known[key], self._by[one.by]
+        core.buffer.store(Row("pattern", (key,)), Row("pattern-count", (key,)))
+        if one.own is not None:
+            kept = [*rows.all_rows(one.own), *rows.changes(one.own, self._written.pop(key))]
+            core.buffer.store(*(Row(row.kind, (key, *row.key)) for row in kept))
+            del self._own[key]
+        else:
+            self.shared.remove(key)
+        if core.broker.strategy.advertisements is not None:
+            core.links.send_all(core.broker.receive(m.Unadvertise(key), one.publisher, now))
+        self._store_state()
+
+    # Events
+
+    def take(
+        self, forward: m.Forward, position: int, clients: Recipients, now: float
+    ) -> tuple[Recipients, Sequence[Receiver]]:
+        """Queue an event of the log for the detectors; return the other clients, and the part of the journal entry.
+
+        A detection of this node has no such part: patterns over patterns get a detection from `_publish`, also if the
+        detector finds the same again after a kill.
+        """
+        ids = clients.get(PATTERNS)
+        if ids is None:
+            return clients, ()
+        others = {name: known for name, known in clients.items() if name != PATTERNS}
+        if forward.publisher.startswith(PUBLISHER) and forward.source == self._core.broker.name:
+            return others, ()
+        self._queue.append((position, now + self._core.journal.ahead, forward.event, ids))
+        return others, [(PATTERNS, "", 0, ids)]
+
+    def run(self, now: float) -> None:
+        """Give all queued events to the detectors, then let the timers strike; publish the detections."""
+        self.users.end_unused(now)
+        recovered = self._last_logged or self._doubtful
+        if not self._queue and not recovered and self._next_deadline() >= self._wall(now):
+            return
+        before = len(self._core.buffer.entries)
+        while self._queue:
+            position, time, event, ids = self._queue.popleft()
+            self._feed(position, time, event, ids, now)
+            self.position = max(self.position, position)
+        if self._last_logged:
+            self._advance(microseconds(self._last_logged), now)
+            self._last_logged = 0.0
+        self._advance(self._wall(now), now)
+        if self._doubtful:
+            self._rename()
+        if len(self._core.buffer.entries) > before:
+            self.position = max(self.position, self._core.position)
+        self._store_state()
+
+    def _wall(self, now: float) -> int:
+        return microseconds(now + self._core.journal.ahead)
+
+    def _feed(self, position: int, time: float, event: Event, ids: Sequence[str], now: float) -> None:
+        """Give an event to the patterns whose filters match."""
+        names, composite = self.atoms.names(position, event, ids), is_composite(event)
+        if not names:
+            return
+        at = microseconds(time)
+        self._advance(at, now)
+        for key, _ in names:
+            one = self._own.get(key)
+            if one is not None and one.own is not None:
+                self._touched.add(key)
+                own, found = occurrence(event, time), list[Detection]()
+                if one.lead is not None:  # so that it does not depend on ticks whether the event comes too late
+                    found = one.own.advance(at + one.lead)
+                one.lead = max(own.high - at, own.high - at if one.lead is None else one.lead)
+                self._publish(found + one.own.step([own]), position, now)
+        shared = [(key, labels) for key, labels in names if key in self.shared.patterns]
+        if shared:
+            own = self._stamped(event, at) if not composite else occurrence(event, time)
+            self._publish(self.shared.offer(_interval(event, own) if composite else own, shared), position, now)
+
+    def _stamped(self, event: Event, at: int) -> Occurrence:
+        """Return an event with its time for patterns: no two have the same, so that one is always before the other."""
+        self._stamp = max(at, self._stamp + 1)
+        return Occurrence(self._stamp, self._stamp, event)
+
+    def _advance(self, time: int, now: float) -> None:
+        """Let the timers before a time strike."""
+        if self.shared.deadline < time:
+            self._publish(self.shared.advance(time), self._core.position + 1, now)
+        for one in list(self._own.values()):
+            if one.own is not None and one.lead is not None and one.own.deadline < time + one.lead:
+                self._touched.add(one.key)
+                self._publish(one.own.advance(time + one.lead), self._core.position + 1, now)
+
+    def _publish(self, found: Sequence[Detection], position: int, now: float) -> None:
+        """Publish detections, unless the log has them, and give them to patterns over patterns."""
+        core, here = self._core, self._core.broker.name
+        for detection in found:
+            one = self.known[detection.pattern]
+            one.count += 1
+            event = event_of(one, detection, here)
+            if one.count > one.logged:
+                core.route([(m.Forward(event, one.publisher, one.count, one.by, here), Origin())], LOCAL, now)
+                one.latest.append((now + core.journal.ahead, core.position))
+            core.buffer.store(one.count_row())
+            if ids := self.atoms.ids_of(event):
+                self._feed(position, now + core.journal.ahead, event, ids, now)
+
+    def _look_back(self, one: StandingPattern, history: Iterable[JournalEntry], now: float) -> None:
+        """Give a new pattern the events of the log from before it."""
+        detector = one.own or one.own_detector(self.bounds)
+        found: list[Detection] = []
+        composites = any(map(asks_for_composites, one.pattern.filters.values()))
+        stamp = 0
+        for entry in history:
+            event, at = msgpack.decode(entry.event), microseconds(entry.time)
+            if is_composite(event) and not composites:
+                continue
+            if one.own is not None:
+                own = occurrence(event, entry.time)
+                found += detector.advance(at + (one.lead or 0)) if one.lead is not None else []
+                one.lead = max(own.high - at, own.high - at if one.lead is None else one.lead)
+            else:
+                stamp = max(at, stamp + 1)
+                own = occurrence(event, entry.time) if is_composite(event) else Occurrence(stamp, stamp, event)
+                found += detector.advance(stamp)
+            found += detector.step([own])
+        if one.own is None:
+            self.shared.adopt(detector, one.key)
+        self._publish(found, self._core.position, now)
+        self._store_state()
+
+    # Time
+
+    @property
+    def wakes(self) -> float | None:
+        """The time at which a timer strikes; None without timers."""
+        deadline = self._next_deadline()
+        return None if deadline >= NEVER else (deadline + 10) / 1e6 - self._core.journal.ahead
+
+    def _next_deadline(self) -> int:
+        own = self._own.values()
+        times = [one.own.deadline - one.lead for one in own if one.own is not None and one.lead is not None]
+        return min([self.shared.deadline, *times])
+
+    # Rows and recovery
+
+    def _store_state(self) -> None:
+        """Write what has changed in the detectors, and up to which event."""
+        buffer = self._core.buffer
+        buffer.store(Row("pattern-position", (), [self.position, self._stamp]))
+        touched = [SHARED] if self.shared.changed else []
+        touched += sorted(self._touched & self._own.keys())
+        self._touched.clear()
+        for name in touched:
+            changed = rows.changes(self._detector(name), self._written[name])
+            buffer.store(*([self.known[name].count_row()] if name else []))
+            buffer.store(*(Row(row.kind, (name, *row.key), row.value) for row in changed))
+
+    def _detector(self, name: str) -> Detector:
+        own = self._own[name].own if name else None
+        return self.shared if own is None else own
+
+    def checkpoint(self) -> None:
+        """Write the position: recovery begins there, and before it the log holds nothing that a detector lacks."""
+        if not self._queue:
+            self.position = self._core.position
+        if self.known:
+            self._core.buffer.store(Row("pattern-position", (), [self.position, self._stamp]))
+
+    def restore(self, stored: StoredRows) -> None:
+        """Recover from stored rows; entries of the log follow, and `run` feeds those behind the rows."""
+        self.position, self._stamp = stored.get("pattern-position", {}).get((), [0, 0])[:2]
+        for (key,), (text, by, born, named, *_) in stored.get("pattern", {}).items():
+            try:
+                one = StandingPattern(str(key), text, by, born, named=named)
+            except (ValueError, RecursionError) as error:
+                logger.error("the pattern %s cannot be read, and is not detected any more: %s", key, str(error)[:300])
+                continue
+            one.count, one.lead = stored.get("pattern-count", {}).get((key,), [0, None])[:2]
+            self._install(one, self._core.now)  # neighbours hear all filters anew, behind the entries of the log
+        for name in [SHARED, *self._own]:
+            detector = self._detector(name)
+            kept = {
+                kind: {key[1:]: value for key, value in stored.get(kind, {}).items() if key[0] == name}
+                for kind in rows.KINDS
+            }
+            rows.restore(detector, kept)
+            self._written[name] = dict(detector.machines)
+        self.users.restore()
+
+    def restore_entry(self, entry: JournalEntry, details: EntryDetails) -> None:
+        """Recover from an entry of the log: an event that detectors may lack, or a detection that is published."""
+        if self._is_mine(entry, details) and not is_handed_over(entry):
+            if one := self._by.get(details.by):
+                one.logged = max(one.logged, entry.sequence)
+            if entry.position > self.position:
+                self._last_logged = max(self._last_logged, entry.time)
+        for name, _, _, ids in details.to if entry.position > self.position else ():
+            if name == PATTERNS:
+                self._queue.append((entry.position, entry.time, msgpack.decode(entry.event), ids))
+
+    def is_void(self, entry: JournalEntry, details: EntryDetails) -> bool:
+        """Tell whether an entry is the detection of a pattern whose beginning was not written."""
+        return self._is_mine(entry, details) and entry.position > self.position and details.by not in self._by
+
+    def _is_mine(self, entry: JournalEntry, details: EntryDetails) -> bool:
+        return entry.publisher.startswith(PUBLISHER) and details.source == self._core.broker.name
+
+    def finish_restore(self) -> None:
+        """After the last entry of the log: numbers may have been given that no disk remembers."""
+        self._doubtful = self._core.doubtful
+
+    def rewind(self, position: int) -> None:
+        """Forget the events behind a position: the end of the log is lost. What detectors have of them stays."""
+        self.position = min(self.position, position)
+        self._queue = deque(one for one in self._queue if one[0] <= position)
+        self._doubtful = True
+
+    def _rename(self) -> None:
+        """Number the detections under another identity: the next numbers may have another meaning elsewhere."""
+        self._doubtful = False
+        for one in self.known.values():
+            del self._by[one.by]
+            one.by = f"{self._core.life}:{self._core.position}:{one.key}"
+            self._by[one.by] = one
+            self._core.buffer.store(*one.rows())
+
+
+def _interval(event: Event, own: Occurrence) -> Occurrence:
+    """Return a composite event with the interval that the event names."""
+    low, high = event.get("ts_lo"), event.get("ts_hi")
+    if isinstance(low, datetime) and isinstance(high, datetime) and low <= high:
+        return own._replace(low=microseconds(low), high=microseconds(high))
+    return own
