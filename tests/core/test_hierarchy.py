@@ -10,8 +10,6 @@ import fieldfare.core
 FOLDER = Path(fieldfare.core.__file__).parent
 FUNCTIONS_OF_A_CORE = {"claims", "incoming", "inputs", "recovery"}
 """Modules of functions, and of inputs that are called with a core: they hold no state."""
-STILL_WITH_A_CORE = {"patterns", "pattern_atoms", "pattern_users"}
-"""Parts that were built with a core at the same time as this rule, and are to stand on a base like all others."""
 
 
 def imports(module: Path) -> set[str]:
@@ -26,4 +24,4 @@ def is_function_of_a_core(name: str) -> bool:
 def test_no_part_knows_the_core() -> None:
     modules = {module.stem: imports(module) for module in FOLDER.glob("*.py") if module.stem != "core"}
     knowing = {name for name, found in modules.items() if "fieldfare.core.core" in found}
-    assert {name for name in knowing if not is_function_of_a_core(name)} == STILL_WITH_A_CORE
+    assert {name for name in knowing if not is_function_of_a_core(name)} == set()

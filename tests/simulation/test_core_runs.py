@@ -226,7 +226,7 @@ def test_a_flipped_bit_that_nobody_checks_is_found(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_failing_run_is_shrunk_and_told() -> None:
-    seed = next(seed for seed in range(ENOUGH) if failure(draw(seed), Uncounted))
+    seed = next(seed for seed in range(ENOUGH) if "delivered before" in failure(draw(seed), Uncounted))
     story = tell(seed, Uncounted)
     plan, _, told = story.partition("\n\n")
     assert len(read(plan).steps) < len(draw(seed).steps)

@@ -144,10 +144,10 @@ class Core:
         self.channels = Channels(base, homes, self.route)
         self.borders = Borders(base, homes, federation)
         self.envelopes.at_border = self.borders.leaving
-        self.sessions.watchers = (self.dynamic, self.handovers, self.replicas, self.members, parts.device_places)
-        self.deliveries.watchers = (self.replicas, self.members)
+        self.patterns = Patterns(base, self.sessions, self.presence, route=self.route, bounds=bounds)
+        following = self.dynamic, self.handovers, self.replicas, self.members, parts.device_places, self.patterns.users
+        self.sessions.watchers, self.deliveries.watchers = following, (self.replicas, self.members)
         self.links.watchers = (self.envelopes, self.replicas, homes, self.borders)
-        self.patterns = Patterns(self, bounds)
         self.other_rows: dict[str, dict[RowKey, Any]] = {
             kind: dict((stored or {}).get(kind, {})) for kind in OTHER_ROWS
         }
@@ -275,7 +275,7 @@ class Core:
         self.handovers.departed.expire(now, life)
         self.reminders.maintain()
         self.channels.ask_again()
-        self.patterns.users.maintain(now)
+        self.patterns.maintain(now)
         return ended
 
     @property

@@ -10,10 +10,12 @@ feeds on its own detections, however patterns stand over patterns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from fieldfare.core.base import Base
+from fieldfare.core.sessions import SessionTable
 from fieldfare.core.standing_pattern import StandingPattern, ancestry, is_composite
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -21,9 +23,6 @@ from fieldfare.filters.filter import Filter
 from fieldfare.patterns.detector import Names
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.messages import Send
-
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
 
 PATTERNS: Final = "~patterns"
 """name of the broker's client that has the filters of patterns"""
@@ -44,9 +43,11 @@ class Atom(NamedTuple):
 class PatternAtoms:
     """The filters of patterns at the broker."""
 
-    def __init__(self, core: Core, depth: int) -> None:
-        """Begin without filters; composite events nest up to a depth."""
-        self._core = core
+    def __init__(self, base: Base, sessions: SessionTable, known: Mapping[str, StandingPattern], *, depth: int) -> None:
+        """Begin without filters, with the `known` patterns of the node; composite events nest up to a depth."""
+        self._base = base
+        self._sessions = sessions
+        self._known = known
         self._depth = depth
         self._atoms: dict[str, Atom] = {}
         self._nested = 0
@@ -54,28 +55,28 @@ class PatternAtoms:
 
     def add(self, one: StandingPattern, now: float) -> list[Send]:
         """Subscribe to the filters of a pattern; return the messages to neighbours."""
-        core, sends = self._core, list[Send]()
+        base, sends = self._base, list[Send]()
         for label in one.pattern.names:
             filter = one.pattern.filters[label]
             id = atom_id(filter)
             if id not in self._atoms:
                 self._atoms[id] = Atom(filter, asks_for_composites(filter), {})
                 self._nested += self._atoms[id].composites
-                sends += core.broker.receive(m.Subscribe(id, filter), PATTERNS, now)
+                sends += base.broker.receive(m.Subscribe(id, filter), PATTERNS, now)
             names = self._atoms[id].names
             names[one.key] = names.get(one.key, frozenset()) | {label}
-        core.sessions.changes += 1
+        self._sessions.changes += 1
         return sends
 
     def remove(self, one: StandingPattern, now: float) -> None:
         """Unsubscribe from the filters of no other pattern."""
-        core = self._core
+        base = self._base
         for id in {atom_id(one.pattern.filters[label]) for label in one.pattern.names}:
             del self._atoms[id].names[one.key]
             if not self._atoms[id].names:
                 self._nested -= self._atoms.pop(id).composites
-                core.links.send_all(core.broker.receive(m.Unsubscribe(id), PATTERNS, now))
-        core.sessions.changes += 1
+                base.links.send_all(base.broker.receive(m.Unsubscribe(id), PATTERNS, now))
+        self._sessions.changes += 1
 
     def __len__(self) -> int:
         return len(self._atoms)
@@ -90,13 +91,13 @@ class PatternAtoms:
             if atom is None or (composite and (not atom.composites or depth >= self._depth)):
                 continue
             for key, labels in atom.names.items():
-                if key not in parts and self._core.patterns.known[key].born < position:
+                if key not in parts and self._known[key].born < position:
                     found[key] = found.get(key, frozenset()) | labels
         return list(found.items())
 
     def ids_of(self, composite: Event) -> Sequence[str]:
         """Return the filters that a detection of this node matches; without such filters there is no search."""
-        return self._core.broker.clients.match(composite).get(PATTERNS, ()) if self._nested else ()
+        return self._base.broker.clients.match(composite).get(PATTERNS, ()) if self._nested else ()
 
 
 def asks_for_composites(filter: Filter) -> bool:

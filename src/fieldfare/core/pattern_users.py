@@ -9,24 +9,24 @@ such a filter any more.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from fieldfare.core.base import Base
+from fieldfare.core.sessions import SessionTable
 from fieldfare.core.standing_pattern import StandingPattern, delivery_filter
 from fieldfare.core.watchers import SessionWatcher
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
 from fieldfare.routing.table_routes import TableRoutes
 
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
-
 
 class PatternUsers(SessionWatcher):
     """Users of patterns by session, and patterns by the filter of the detections."""
 
-    def __init__(self, core: Core) -> None:
-        """Look for users among the sessions of a core."""
-        self._core = core
+    def __init__(self, base: Base, sessions: SessionTable, known: Mapping[str, StandingPattern]) -> None:
+        """Look for users of the `known` patterns of a node among its sessions."""
+        self._base = base
+        self._sessions = sessions
+        self._known = known
         self._of: dict[str, dict[str, str]] = {}
         """Patterns by session and id of the subscription."""
         self._by_filter: dict[Filter, str] = {}
@@ -37,7 +37,7 @@ class PatternUsers(SessionWatcher):
 
     def filter_of(self, one: StandingPattern) -> Filter:
         """Return the filter of a pattern's composite events."""
-        return delivery_filter(one.type, one.key, self._core.broker.name)
+        return delivery_filter(one.type, one.key, self._base.name)
 
     def add(self, one: StandingPattern) -> Filter:
         """Expect users of a pattern; return the filter of their subscriptions."""
@@ -61,7 +61,7 @@ class PatternUsers(SessionWatcher):
         """Note the new filter of a session under an id, or the end of the subscription."""
         if not self._by_filter:
             return
-        client = self._core.broker.clients.all.get(name)
+        client = self._base.broker.clients.all.get(name)
         filter = client.subscriptions.get(id) if client is not None else None
         key = None if filter is None else self._by_filter.get(unnamed(filter))
         before = self._of.get(name, {}).get(id)
@@ -70,7 +70,7 @@ class PatternUsers(SessionWatcher):
             self._unused.add(before)
         if key is not None:
             self._of.setdefault(name, {})[id] = key
-            self._core.patterns.known[key].users.add((name, id))
+            self._known[key].users.add((name, id))
 
     def session_changed(self, name: str) -> None:
         """Look at the filters of patterns again: a filter with parameters may have replaced one."""
@@ -78,46 +78,43 @@ class PatternUsers(SessionWatcher):
             self.filter_replaced(name, id)
 
     def filters_dropped(self, name: str) -> None:
-        """Keep the patterns of a session that ends or departs, until `left` says more."""
+        """Keep the patterns of a session that ends or departs, until `session_left` says more."""
         self._dropped[name] = set(self._of.get(name, {}).values())
         for id in list(self._of.get(name, ())):
             self._forget(name, id)
         self._of.pop(name, None)
 
-    def left(self, name: str) -> None:
+    def session_left(self, name: str) -> None:
         """End the patterns of a session that has ended for good, except those with other users."""
         self._unused |= self._dropped.pop(name, set())
 
     def _forget(self, name: str, id: str) -> None:
-        self._core.patterns.known[self._of[name].pop(id)].users.discard((name, id))
+        self._known[self._of[name].pop(id)].users.discard((name, id))
 
     # The end of patterns
 
-    def end_unused(self, now: float) -> None:
-        """End the patterns that have lost their last user, except those of the settings."""
+    def take_unused(self) -> list[str]:
+        """Return the patterns that have lost their last user since the last call, except those of the settings."""
         unused, self._unused = self._unused, set()
-        for key in sorted(unused):
-            one = self._core.patterns.known.get(key)
-            if one is not None and not one.users and not one.named:
-                self._core.patterns.remove(key, now)
+        known = ((key, self._known.get(key)) for key in sorted(unused))
+        return [key for key, one in known if one is not None and not one.users and not one.named]
 
-    def maintain(self, now: float) -> None:
-        """End the patterns without a subscriber here or elsewhere, at the second look."""
+    def take_idle(self) -> list[str]:
+        """Return the patterns without a subscriber here or elsewhere, at the second look."""
         self._dropped.clear()
-        for one in list(self._core.patterns.known.values()):
+        for one in self._known.values():
             one.idle = 0 if one.named or one.users or self._is_wanted(one) else one.idle + 1
-            if one.idle > 1:
-                self._core.patterns.remove(one.key, now)
+        return [key for key, one in self._known.items() if one.idle > 1]
 
     def _is_wanted(self, one: StandingPattern) -> bool:
         """Tell whether a neighbour has a filter for the detections; with flooding the answer is yes."""
-        routes, links, filter = self._core.broker.routes, self._core.links, self.filter_of(one)
+        routes, links, filter = self._base.broker.routes, self._base.links, self.filter_of(one)
         if not isinstance(routes, TableRoutes):
             return bool(links)
         return any(unnamed(theirs).overlaps(filter) for link in links for theirs in routes.filters_of(link))
 
     def restore(self) -> None:
         """Find the users among the restored subscriptions."""
-        for session, client in self._core.broker.clients.all.items():
-            for id in client.subscriptions if session in self._core.sessions else ():
+        for session, client in self._base.broker.clients.all.items():
+            for id in client.subscriptions if session in self._sessions else ():
                 self.filter_replaced(session, id)

@@ -21,12 +21,15 @@ import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from fieldfare.core.base import Base
 from fieldfare.core.pattern_atoms import PATTERNS, PatternAtoms, asks_for_composites
 from fieldfare.core.pattern_users import PatternUsers
+from fieldfare.core.presence import Presence
+from fieldfare.core.sessions import SessionTable
 from fieldfare.core.standing_pattern import PUBLISHER, StandingPattern, event_of, is_composite
-from fieldfare.core.state import Origin, RequestRefused
+from fieldfare.core.state import Origin, RequestRefused, Route
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -42,9 +45,6 @@ from fieldfare.protocol.messages import Send
 from fieldfare.routing.clients import Recipients
 from fieldfare.routing.routes import LOCAL
 
-if TYPE_CHECKING:
-    from fieldfare.core.core import Core
-
 SHARED: Final = ""
 """name of the detector for all patterns that go by the time of the log"""
 STATE_ROWS: Final = ("pattern-position", *rows.KINDS)
@@ -56,9 +56,11 @@ logger = logging.getLogger("fieldfare.node")
 class Patterns:
     """The patterns of a node, and the events on the way to them."""
 
-    def __init__(self, core: Core, bounds: Bounds) -> None:
-        """Begin with no pattern but those in stored rows, which `restore` adds."""
-        self._core = core
+    def __init__(self, base: Base, sessions: SessionTable, presence: Presence, *, route: Route, bounds: Bounds) -> None:
+        """Begin with no pattern but those in stored rows, which `restore` adds; `route` is the way of events."""
+        self._base = base
+        self._presence = presence
+        self._route = route
         self.bounds = bounds
         self.known: dict[str, StandingPattern] = {}
         """By key: the type of the composite events, or the name of a pattern of the settings."""
@@ -69,16 +71,14 @@ class Patterns:
         """Time of that event for patterns, in microseconds."""
         self._queue: deque[tuple[int, float, Event, Sequence[str]]] = deque()
         """Events for detectors: position, time of the entry, event, and the matching filters."""
-        self.atoms = PatternAtoms(core, bounds.depth)
+        self.atoms = PatternAtoms(base, sessions, self.known, depth=bounds.depth)
         self._own: dict[str, StandingPattern] = {}
         """The patterns with a detector of their own."""
         self._touched: set[str] = set()
         """Those of them with a new state."""
         self._by: dict[str, StandingPattern] = {}
         """Patterns by the identity under which detections are numbered."""
-        self.users = PatternUsers(core)
-        core.sessions.watchers += (self.users,)
-        core.presence.ended = self.users.left
+        self.users = PatternUsers(base, sessions, self.known)
         self._written: dict[str, dict[Place, Machine]] = {SHARED: {}}
         self._last_logged = 0.0
         """Recovery only: time of the last detection in the log."""
@@ -92,12 +92,12 @@ class Patterns:
         A session with such a subscription keeps the old one, wherever the detector stands. With a history the pattern
         begins in the past, in a detector for this subscriber alone.
         """
-        core = self._core
-        one = StandingPattern("", text, f"{core.life}:{core.position}", core.position)
+        journal = self._base.journal
+        one = StandingPattern("", text, f"{journal.life}:{journal.position}", journal.position)
         check(one.pattern, self.bounds)
-        one.key = one.type if history is None else f"{one.type}@{core.position}:{session}/{id}"
+        one.key = one.type if history is None else f"{one.type}@{journal.position}:{session}/{id}"
         one.by = f"{one.by}:{one.key}"
-        client = core.broker.clients.all.get(session)
+        client = self._base.broker.clients.all.get(session)
         present = client.subscriptions.get(id) if client is not None else None
         if present is not None and parse(f"type = '{one.type}'").covers(present):
             return one.type
@@ -105,7 +105,7 @@ class Patterns:
         if one.key not in self.known:
             self._begin(one, now)
         try:
-            core.presence.change_filters(m.Subscribe(id, self.users.filter_of(one)), session, now)
+            self._presence.change_filters(m.Subscribe(id, self.users.filter_of(one)), session, now)
         except ValueError:
             if not one.users and not one.named:
                 self.remove(one.key, now)
@@ -120,18 +120,19 @@ class Patterns:
             self.remove(key, now)
         for key, text in texts.items():
             if key not in self.known:
-                by = f"{self._core.life}:{self._core.position}:{key}"
-                one = StandingPattern(key, text, by, self._core.position, named=True)
+                journal = self._base.journal
+                by = f"{journal.life}:{journal.position}:{key}"
+                one = StandingPattern(key, text, by, journal.position, named=True)
                 check(one.pattern, self.bounds)
                 self._begin(one, now)
 
     def _begin(self, one: StandingPattern, now: float) -> None:
-        self._core.links.send_all(self._install(one, now))
-        self._core.buffer.store(*one.rows())
+        self._base.links.send_all(self._install(one, now))
+        self._base.buffer.store(*one.rows())
 
     def _install(self, one: StandingPattern, now: float) -> list[Send]:
         """Make a detector, and subscribe to the filters of the pattern; return the messages to neighbours."""
-        core, pattern = self._core, one.pattern
+        base, pattern = self._base, one.pattern
         self.known[one.key] = one
         if pattern.disorder:
             one.own = one.own_detector(self.bounds)
@@ -141,27 +142,27 @@ class Patterns:
         delivery = self.users.add(one)
         self._by[one.by] = one
         sends: list[Send] = []
-        if core.broker.strategy.advertisements is not None:
-            sends = core.broker.receive(m.Advertise(one.key, delivery), one.publisher, now)
+        if base.broker.strategy.advertisements is not None:
+            sends = base.broker.receive(m.Advertise(one.key, delivery), one.publisher, now)
         return sends + self.atoms.add(one, now)
 
     def remove(self, key: str, now: float) -> None:
         """End a pattern, with all state; subscribers get nothing more."""
         if key not in self.known:
             raise RequestRefused(f"there is no pattern {key}")
-        core, one = self._core, self.known[key]
+        base, one = self._base, self.known[key]
         self.atoms.remove(one, now)
         self.users.remove(one)
         del self.known[key], self._by[one.by]
-        core.buffer.store(Row("pattern", (key,)), Row("pattern-count", (key,)))
+        base.buffer.store(Row("pattern", (key,)), Row("pattern-count", (key,)))
         if one.own is not None:
             kept = [*rows.all_rows(one.own), *rows.changes(one.own, self._written.pop(key))]
-            core.buffer.store(*(Row(row.kind, (key, *row.key)) for row in kept))
+            base.buffer.store(*(Row(row.kind, (key, *row.key)) for row in kept))
             del self._own[key]
         else:
             self.shared.remove(key)
-        if core.broker.strategy.advertisements is not None:
-            core.links.send_all(core.broker.receive(m.Unadvertise(key), one.publisher, now))
+        if base.broker.strategy.advertisements is not None:
+            base.links.send_all(base.broker.receive(m.Unadvertise(key), one.publisher, now))
         self._store_state()
 
     # Events
@@ -178,18 +179,19 @@ class Patterns:
         if ids is None:
             return clients, ()
         others = {name: known for name, known in clients.items() if name != PATTERNS}
-        if forward.publisher.startswith(PUBLISHER) and forward.source == self._core.broker.name:
+        if forward.publisher.startswith(PUBLISHER) and forward.source == self._base.name:
             return others, ()
-        self._queue.append((position, now + self._core.journal.ahead, forward.event, ids))
+        self._queue.append((position, now + self._base.journal.ahead, forward.event, ids))
         return others, [(PATTERNS, "", 0, ids)]
 
     def run(self, now: float) -> None:
         """Give all queued events to the detectors, then let the timers strike; publish the detections."""
-        self.users.end_unused(now)
+        for key in self.users.take_unused():
+            self.remove(key, now)
         recovered = self._last_logged or self._doubtful
         if not self._queue and not recovered and self._next_deadline() >= self._wall(now):
             return
-        before = len(self._core.buffer.entries)
+        before = len(self._base.buffer.entries)
         while self._queue:
             position, time, event, ids = self._queue.popleft()
             self._feed(position, time, event, ids, now)
@@ -200,12 +202,12 @@ class Patterns:
         self._advance(self._wall(now), now)
         if self._doubtful:
             self._rename()
-        if len(self._core.buffer.entries) > before:
-            self.position = max(self.position, self._core.position)
+        if len(self._base.buffer.entries) > before:
+            self.position = max(self.position, self._base.journal.position)
         self._store_state()
 
     def _wall(self, now: float) -> int:
-        return microseconds(now + self._core.journal.ahead)
+        return microseconds(now + self._base.journal.ahead)
 
     def _feed(self, position: int, time: float, event: Event, ids: Sequence[str], now: float) -> None:
         """Give an event to the patterns whose filters match."""
@@ -236,25 +238,25 @@ class Patterns:
     def _advance(self, time: int, now: float) -> None:
         """Let the timers before a time strike."""
         if self.shared.deadline < time:
-            self._publish(self.shared.advance(time), self._core.position + 1, now)
+            self._publish(self.shared.advance(time), self._base.journal.position + 1, now)
         for one in list(self._own.values()):
             if one.own is not None and one.lead is not None and one.own.deadline < time + one.lead:
                 self._touched.add(one.key)
-                self._publish(one.own.advance(time + one.lead), self._core.position + 1, now)
+                self._publish(one.own.advance(time + one.lead), self._base.journal.position + 1, now)
 
     def _publish(self, found: Sequence[Detection], position: int, now: float) -> None:
         """Publish detections, unless the log has them, and give them to patterns over patterns."""
-        core, here = self._core, self._core.broker.name
+        base, here = self._base, self._base.name
         for detection in found:
             one = self.known[detection.pattern]
             one.count += 1
             event = event_of(one, detection, here)
             if one.count > one.logged:
-                core.route([(m.Forward(event, one.publisher, one.count, one.by, here), Origin())], LOCAL, now)
-                one.latest.append((now + core.journal.ahead, core.position))
-            core.buffer.store(one.count_row())
+                self._route([(m.Forward(event, one.publisher, one.count, one.by, here), Origin())], LOCAL, now)
+                one.latest.append((now + base.journal.ahead, base.journal.position))
+            base.buffer.store(one.count_row())
             if ids := self.atoms.ids_of(event):
-                self._feed(position, now + core.journal.ahead, event, ids, now)
+                self._feed(position, now + base.journal.ahead, event, ids, now)
 
     def _look_back(self, one: StandingPattern, history: Iterable[JournalEntry], now: float) -> None:
         """Give a new pattern the events of the log from before it."""
@@ -277,16 +279,21 @@ class Patterns:
             found += detector.step([own])
         if one.own is None:
             self.shared.adopt(detector, one.key)
-        self._publish(found, self._core.position, now)
+        self._publish(found, self._base.journal.position, now)
         self._store_state()
 
     # Time
+
+    def maintain(self, now: float) -> None:
+        """End the patterns that nobody has asked for since the maintenance before."""
+        for key in self.users.take_idle():
+            self.remove(key, now)
 
     @property
     def wakes(self) -> float | None:
         """The time at which a timer strikes; None without timers."""
         deadline = self._next_deadline()
-        return None if deadline >= NEVER else (deadline + 10) / 1e6 - self._core.journal.ahead
+        return None if deadline >= NEVER else (deadline + 10) / 1e6 - self._base.journal.ahead
 
     def _next_deadline(self) -> int:
         own = self._own.values()
@@ -297,7 +304,7 @@ class Patterns:
 
     def _store_state(self) -> None:
         """Write what has changed in the detectors, and up to which event."""
-        buffer = self._core.buffer
+        buffer = self._base.buffer
         buffer.store(Row("pattern-position", (), [self.position, self._stamp]))
         touched = [SHARED] if self.shared.changed else []
         touched += sorted(self._touched & self._own.keys())
@@ -314,11 +321,11 @@ class Patterns:
     def checkpoint(self) -> None:
         """Write the position: recovery begins there, and before it the log holds nothing that a detector lacks."""
         if not self._queue:
-            self.position = self._core.position
+            self.position = self._base.journal.position
         if self.known:
-            self._core.buffer.store(Row("pattern-position", (), [self.position, self._stamp]))
+            self._base.buffer.store(Row("pattern-position", (), [self.position, self._stamp]))
 
-    def restore(self, stored: StoredRows) -> None:
+    def restore(self, stored: StoredRows, now: float) -> None:
         """Recover from stored rows; entries of the log follow, and `run` feeds those behind the rows."""
         self.position, self._stamp = stored.get("pattern-position", {}).get((), [0, 0])[:2]
         for (key,), (text, by, born, named, *_) in stored.get("pattern", {}).items():
@@ -328,7 +335,7 @@ class Patterns:
                 logger.error("the pattern %s cannot be read, and is not detected any more: %s", key, str(error)[:300])
                 continue
             one.count, one.lead = stored.get("pattern-count", {}).get((key,), [0, None])[:2]
-            self._install(one, self._core.now)  # neighbours hear all filters anew, behind the entries of the log
+            self._install(one, now)  # neighbours hear all filters anew, behind the entries of the log
         for name in [SHARED, *self._own]:
             detector = self._detector(name)
             kept = {
@@ -355,11 +362,11 @@ class Patterns:
         return self._is_mine(entry, details) and entry.position > self.position and details.by not in self._by
 
     def _is_mine(self, entry: JournalEntry, details: EntryDetails) -> bool:
-        return entry.publisher.startswith(PUBLISHER) and details.source == self._core.broker.name
+        return entry.publisher.startswith(PUBLISHER) and details.source == self._base.name
 
-    def finish_restore(self) -> None:
+    def finish_restore(self, *, doubtful: bool) -> None:
         """After the last entry of the log: numbers may have been given that no disk remembers."""
-        self._doubtful = self._core.doubtful
+        self._doubtful = doubtful
 
     def rewind(self, position: int) -> None:
         """Forget the events behind a position: the end of the log is lost. What detectors have of them stays."""
@@ -372,9 +379,9 @@ class Patterns:
         self._doubtful = False
         for one in self.known.values():
             del self._by[one.by]
-            one.by = f"{self._core.life}:{self._core.position}:{one.key}"
+            one.by = f"{self._base.journal.life}:{self._base.journal.position}:{one.key}"
             self._by[one.by] = one
-            self._core.buffer.store(*one.rows())
+            self._base.buffer.store(*one.rows())
 
 
 def _interval(event: Event, own: Occurrence) -> Occurrence:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from fieldfare.core.departures import Departures
@@ -27,8 +27,6 @@ class Presence:
         self._replicas = replicas
         self._departures = departures
         self._stand_ins = stand_ins
-        self.ended: Callable[[str], None] = lambda _: None
-        """Called with the name of a session that has ended for good, and not gone to another node."""
 
     def attach(
         self, name: str, identity: str, now: float, *, durable: bool = True, owner: str = "", known: str = ""
@@ -97,7 +95,7 @@ class Presence:
                 session.connected, session.last_seen = False, now
                 if not session.durable:
                     self._sessions.end(name, now)
-                    self.ended(name)
+                    self._note_left(name)
 
     def detach_member(self, name: str, member: str, now: float) -> None:
         """Note the departure of a worker or device; after the last one, the session is away."""
@@ -114,8 +112,12 @@ class Presence:
     def _end_for_good(self, name: str, now: float) -> None:
         session = self._sessions.known(name)
         self._sessions.end(name, now)
-        self.ended(name)
+        self._note_left(name)
         self._stand_ins.ended(name, session.identity, session.moves)
+
+    def _note_left(self, name: str) -> None:
+        for watcher in self._sessions.watchers:
+            watcher.session_left(name)
 
     def expire(self, now: float, life: float) -> list[str]:
         """End the sessions without a client for more than `life` seconds; return the names."""

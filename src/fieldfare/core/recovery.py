@@ -87,7 +87,7 @@ def restore(core: Core, stored: StoredRows, entries: Iterable[JournalEntry]) -> 
     core.replicas.restore(stored)
     core.handovers.restore(stored, core.now)
     core.channels.restore(stored)
-    core.patterns.restore(stored)
+    core.patterns.restore(stored, core.now)
     for (name, number), row in sorted(stored.get("replayed", {}).items()):
         session = core.sessions[str(name)]
         session.count = max(session.count, int(number))
@@ -116,7 +116,7 @@ def _finish(core: Core) -> None:
         link.low = min((what for what in link.outbox.values() if isinstance(what, int)), default=core.journal.position)
         link.released = link.last
     core.channels.finish_restore(doubtful=core.doubtful)
-    core.patterns.finish_restore()
+    core.patterns.finish_restore(doubtful=core.doubtful)
 
 
 def _without_outdated(stored: StoredRows, buffer: StepBuffer) -> StoredRows:

@@ -23,6 +23,9 @@ class SessionWatcher:
     def session_ended(self, name: str) -> None:
         """Forget a session that has ended at this node."""
 
+    def session_left(self, name: str) -> None:
+        """Follow the end of a session for good: no other node goes on with the session."""
+
 
 class DeliveryWatcher:
     """A part that follows the deliveries of sessions."""
