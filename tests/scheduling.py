@@ -81,7 +81,12 @@ class Groups(LoadGroupScheduling):  # type: ignore[misc]
         self._reschedule(node)
 
     def _reschedule(self, node: WorkerController) -> None:
-        """Give a worker two tests at least, or its end: it does not begin one before it knows the next."""
+        """Give a worker two tests at least, or its end: it does not begin one before it knows the next.
+
+        A worker that stands in for a dead one gets its first tests when it has collected them: here may be too early.
+        """
+        if node not in self.registered_collections:
+            return
         super()._reschedule(node)
         while not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
             super()._reschedule(node)
