@@ -60,6 +60,8 @@ async def _prepare(node: Process) -> None:
         await ana.publish({"type": "order"})
         await ana.publish({"temp": 31, "location": "hall"})
         await ana.publish({"to": "anna"})
+        await ana.publish({"card": "a7", "x": 1})
+        await ana.publish({"card": "a7", "x": 2})
     async with connect(node.url, session="eve") as eve, eve.subscribe("price < -1", id="s", keep=True):
         pass
     async with connect(node.url, session="anna", device="phone") as anna, anna.subscribe("x < 0", id="s", keep=True):

@@ -80,7 +80,7 @@ def test_explain_says_how_each_sink_gets_its_rows_and_why(spark: SparkSession, t
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.jsonl").write_text('{"symbol": "A", "price": 1}\n')
     (tmp_path / "wanted.csv").write_text("id,filter\nb,symbol = 'A'\n")
-    before, _, _ = PIPELINE.partition("[[sink]]")
+    before, _, _ = PIPELINE.partition("sink = [")
     sinks = ['path = "a"', 'path = "s3a://b/a"', 'path = "c"\nof = "events"']
     text = before + "".join(f'[[sink]]\nkind = "parquet"\n{sink}\n' for sink in sinks)
     (tmp_path / "pipeline.toml").write_text(text)

@@ -393,3 +393,14 @@ def test_a_client_repeats_values_and_dynamic_filters_that_a_power_failure_has_ta
         At(0.0, Publish(59, (6, 1, 12))),
     )
     assert failure(Plan(1003589, "simple", (1, 1), filters, synced=False)) == ""
+
+
+def test_a_pattern_over_a_pattern_finds_the_same_after_a_kill() -> None:
+    """Two timers have passed while the node was down: the outer pattern has the first detection before the second."""
+    steps = (
+        At(0.0, Kill(node=59, steps=1, stage=Stage.ENTRIES, kept=1, seconds=3.0)),
+        At(0.0, Publish(44, (10,))),
+        At(0.01, Publish(44, (2, 8))),
+        At(0.4, Kill(node=59, stage=Stage.TORN, kept=3, seconds=0.5)),
+    )
+    assert failure(Plan(800004377, "simple", (3, 2), steps, patterns=(20,))) == ""

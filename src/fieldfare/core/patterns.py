@@ -194,7 +194,7 @@ class Patterns:
         before = len(self._base.buffer.entries)
         while self._queue:
             position, time, event, ids = self._queue.popleft()
-            self._feed(position, time, event, ids, now)
+            self._feed(position, microseconds(time), event, ids, now)
             self.position = max(self.position, position)
         if self._last_logged:
             self._advance(microseconds(self._last_logged), now)
@@ -209,26 +209,26 @@ class Patterns:
     def _wall(self, now: float) -> int:
         return microseconds(now + self._base.journal.ahead)
 
-    def _feed(self, position: int, time: float, event: Event, ids: Sequence[str], now: float) -> None:
-        """Give an event to the patterns whose filters match."""
+    def _feed(self, position: int, at: int, event: Event, ids: Sequence[str], now: float) -> None:
+        """Give an event to the patterns whose filters match, at a time in microseconds."""
         names, composite = self.atoms.names(position, event, ids), is_composite(event)
         if not names:
             return
-        at = microseconds(time)
         self._advance(at, now)
         for key, _ in names:
             one = self._own.get(key)
             if one is not None and one.own is not None:
                 self._touched.add(key)
-                own, found = occurrence(event, time), list[Detection]()
+                own, found = occurrence(event, at / 1e6), list[Detection]()
                 if one.lead is not None:  # so that it does not depend on ticks whether the event comes too late
                     found = one.own.advance(at + one.lead)
                 one.lead = max(own.high - at, own.high - at if one.lead is None else one.lead)
-                self._publish(found + one.own.step([own]), position, now)
+                self._publish(found + one.own.step([own]), position, now, at)
         shared = [(key, labels) for key, labels in names if key in self.shared.patterns]
         if shared:
-            own = self._stamped(event, at) if not composite else occurrence(event, time)
-            self._publish(self.shared.offer(_interval(event, own) if composite else own, shared), position, now)
+            own = self._stamped(event, at) if not composite else occurrence(event, at / 1e6)
+            found = self.shared.offer(_interval(event, own) if composite else own, shared)
+            self._publish(found, position, now, at)
 
     def _stamped(self, event: Event, at: int) -> Occurrence:
         """Return an event with its time for patterns: no two have the same, so that one is always before the other."""
@@ -236,16 +236,23 @@ class Patterns:
         return Occurrence(self._stamp, self._stamp, event)
 
     def _advance(self, time: int, now: float) -> None:
-        """Let the timers before a time strike."""
-        if self.shared.deadline < time:
-            self._publish(self.shared.advance(time), self._base.journal.position + 1, now)
+        """Let the timers before a time strike, one after the other, however late this node hears of the time.
+
+        A pattern over a pattern has the detection of a timer before the next timer strikes.
+        """
+        while (deadline := self.shared.deadline) < time:
+            found = self.shared.advance(deadline + 1)
+            self._publish(found, self._base.journal.position + 1, now, at=deadline + 1)
         for one in list(self._own.values()):
             if one.own is not None and one.lead is not None and one.own.deadline < time + one.lead:
                 self._touched.add(one.key)
                 self._publish(one.own.advance(time + one.lead), self._base.journal.position + 1, now)
 
-    def _publish(self, found: Sequence[Detection], position: int, now: float) -> None:
-        """Publish detections, unless the log has them, and give them to patterns over patterns."""
+    def _publish(self, found: Sequence[Detection], position: int, now: float, at: int | None = None) -> None:
+        """Publish detections, unless the log has them; patterns over patterns get them at the time of the cause.
+
+        That is not the present time: after a kill the same detection may be found much later.
+        """
         base, here = self._base, self._base.name
         for detection in found:
             one = self.known[detection.pattern]
@@ -256,7 +263,7 @@ class Patterns:
                 one.latest.append((now + base.journal.ahead, base.journal.position))
             base.buffer.store(one.count_row())
             if ids := self.atoms.ids_of(event):
-                self._feed(position, now + base.journal.ahead, event, ids, now)
+                self._feed(position, self._wall(now) if at is None else at, event, ids, now)
 
     def _look_back(self, one: StandingPattern, history: Iterable[JournalEntry], now: float) -> None:
         """Give a new pattern the events of the log from before it."""

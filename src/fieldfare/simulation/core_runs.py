@@ -136,12 +136,15 @@ def _clear(network: CoreNetwork) -> None:
     if network.problems:
         return
     network.remove_forgotten_devices()
-    for client in (*network.clients.values(), *network.members.values()):
-        client.acknowledge()
     for name in sorted(network.hosts.keys() - network.lost):
         if network.clocks[name].error:
             network.jump(name, network.clocks[name].error)
-        network.hosts[name].maintain()
+    for _ in range(2):  # timers of patterns strike when the clocks are right, and clients get the detections
+        network.settle()
+        for client in (*network.clients.values(), *network.members.values()):
+            client.acknowledge()
+        for name in sorted(network.hosts.keys() - network.lost):
+            network.hosts[name].maintain()
     network.settle()
     if not network.lost and not network.problems and not network.forgot:
         network.problems.extend(leftovers(network))
