@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from fieldfare.core.core import Core
 from fieldfare.core.domains import is_foreign
 from fieldfare.core.replicas import SINCE
+from fieldfare.core.state import NEVER
 from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.simulation.trace import Published
 
@@ -62,6 +64,15 @@ def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
                 yield f"{member.node} has deliveries for {name}"
 
 
+def _has_expiring_copies(core: Core) -> bool:
+    """Tell whether a replica has an event with a time to live.
+
+    If the clock of the session's node was ahead, that node has passed over the event, and the copy stays until its end.
+    """
+    carried = (pending for replica in core.replicas.held.values() for pending, _ in replica.carried.values())
+    return any(pending.expires < NEVER for pending in carried)
+
+
 def leftovers(network: CoreNetwork) -> Iterable[str]:
     """Return the useless remainders on the disks of nodes at rest, in words."""
     yield from _miscounted(network)
@@ -72,7 +83,7 @@ def leftovers(network: CoreNetwork) -> Iterable[str]:
             if network.disks[name].rows.get(kind):
                 yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
         low, last = host.core.low_water(), host.core.position
-        if low != last + 1 and not incomplete:
+        if low != last + 1 and not incomplete and not _has_expiring_copies(host.core):
             yield f"{name} keeps the log from {low} on, although nobody needs anything up to {last}"
 
 
