@@ -404,3 +404,16 @@ def test_a_pattern_over_a_pattern_finds_the_same_after_a_kill() -> None:
         At(0.4, Kill(node=59, stage=Stage.TORN, kept=3, seconds=0.5)),
     )
     assert failure(Plan(800004377, "simple", (3, 2), steps, patterns=(20,))) == ""
+
+
+def test_a_detection_that_the_log_had_before_a_power_failure_is_not_void_after_the_next_kill() -> None:
+    steps = (
+        At(0.0, Subscribe(client=39, id="two", filter=0)),
+        At(0.0, Settle()),
+        At(0.0, Publish(client=21, events=(2, 11, 10))),
+        At(0.0, Kill(node=31, stage=Stage.ENTRIES, kept=3, power=True)),
+        At(0.1, Publish(client=39, events=(11,))),
+        At(0.0, Kill(node=31, stage=Stage.NOTHING, kept=2, seconds=3.0)),
+        At(0.1, Publish(client=39, events=(3,))),
+    )
+    assert failure(Plan(900010685, "simple", (3, 2, 0), steps, patterns=(51,))) == ""

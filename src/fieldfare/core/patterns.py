@@ -191,19 +191,16 @@ class Patterns:
         recovered = self._last_logged or self._doubtful
         if not self._queue and not recovered and self._next_deadline() >= self._wall(now):
             return
-        before = len(self._base.buffer.entries)
         while self._queue:
             position, time, event, ids = self._queue.popleft()
             self._feed(position, microseconds(time), event, ids, now)
-            self.position = max(self.position, position)
         if self._last_logged:
             self._advance(microseconds(self._last_logged), now)
             self._last_logged = 0.0
         self._advance(self._wall(now), now)
         if self._doubtful:
             self._rename()
-        if len(self._base.buffer.entries) > before:
-            self.position = max(self.position, self._base.journal.position)
+        self.position = self._base.journal.position  # behind all detections, also those that the log had before a kill
         self._store_state()
 
     def _wall(self, now: float) -> int:
