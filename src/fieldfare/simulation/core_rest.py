@@ -16,6 +16,9 @@ from fieldfare.simulation.trace import Published
 if TYPE_CHECKING:
     from fieldfare.simulation.core_network import CoreNetwork
 
+LONGEST_TTL = 60.0
+"""seconds; no plan gives an event a longer time to live, and a clock that jumps is further ahead"""
+
 
 def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
     """Return the obstacles to rest, in words; clients may be `absent`, or deaf."""
@@ -64,13 +67,14 @@ def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
                 yield f"{member.node} has deliveries for {name}"
 
 
-def _has_expiring_copies(core: Core) -> bool:
-    """Tell whether a replica has an event with a time to live.
+def _has_copies_of_the_future(core: Core, now: float) -> bool:
+    """Tell whether a replica has an event with an end that only a wrong clock can have given.
 
-    If the clock of the session's node was ahead, that node has passed over the event, and the copy stays until its end.
+    The session's node, whose clock was ahead, has passed over the event; the copy stays until its end.
     """
+    latest = now + core.journal.ahead + LONGEST_TTL
     carried = (pending for replica in core.replicas.held.values() for pending, _ in replica.carried.values())
-    return any(pending.expires < NEVER for pending in carried)
+    return any(latest < pending.expires < NEVER for pending in carried)
 
 
 def leftovers(network: CoreNetwork) -> Iterable[str]:
@@ -83,7 +87,7 @@ def leftovers(network: CoreNetwork) -> Iterable[str]:
             if network.disks[name].rows.get(kind):
                 yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
         low, last = host.core.low_water(), host.core.position
-        if low != last + 1 and not incomplete and not _has_expiring_copies(host.core):
+        if low != last + 1 and not incomplete and not _has_copies_of_the_future(host.core, network.clock.now):
             yield f"{name} keeps the log from {low} on, although nobody needs anything up to {last}"
 
 
