@@ -65,7 +65,11 @@ class Patience:
         return self._used >= self._seconds
 
     async def until(
-        self, true: Callable[[], Any], otherwise: Callable[[], str], progress: Callable[[], Any] = int
+        self,
+        true: Callable[[], Any],
+        otherwise: Callable[[], str],
+        progress: Callable[[], Any] = int,
+        every: float = 0.02,
     ) -> None:
         """Wait until something holds; as long as `progress` returns new values, no time counts."""
         self.begin()
@@ -75,4 +79,4 @@ class Patience:
                 last = now
                 self.begin()
             assert not self.over(), otherwise()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(every)
