@@ -269,3 +269,33 @@ def test_an_incomplete_replica_waits_for_the_node_of_the_session(at: str, foreve
     else:
         line.dead.clear()
         assert line.arrive(at) == [1, 2]
+
+
+def test_a_session_on_its_way_is_not_begun_anew() -> None:
+    """Its next node was killed, and the holder had no replica any more: the client got an empty session."""
+    line = Line()
+    line.claim("b2")
+    for sender, to in WAY:
+        line.deliver(sender, to)
+    line.dead.add("b2")
+    line.settle()  # b0 gives all to b2, and b1 forgets the replica
+    for _ in range(3):
+        assert line.claim("b0") is None
+        line.take_over("b0", "b1")
+        line.settle()
+    line.dead.clear()
+    assert line.arrive("b0") == [1, 2]
+
+
+def test_a_node_that_knows_where_a_session_went_asks_there() -> None:
+    """The client knew only the failed node and the holder, which had given the session to the next node."""
+    line = Line()
+    line.dead.add("b0")
+    line.claim("b2")
+    line.settle()
+    line.take_over("b2", "b1")
+    line.settle()
+    assert line.cores["b2"].handovers.states.of("s") is HandoverState.HERE
+    line.run("b1", lambda core, now: core.replicas.drop("s", now))  # as if a client had asked b1 a moment earlier
+    assert line.at == "b0"  # the client did not wait at b2
+    assert line.arrive("b1") == [1, 2]
