@@ -81,6 +81,8 @@ class Plan(NamedTuple):
     """nodes, modulo all but the first, with which another domain begins; the nodes below belong to it"""
     private: bool = False
     """whether only the events of channels cross the borders"""
+    impatient: bool = False
+    """whether clients have a replica holder take over from a node that is only silent, and comes back"""
     patterns: tuple[int, ...] = ()
     """patterns that stand in nodes from the beginning, modulo the known texts"""
 
@@ -176,6 +178,15 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         plan = plan._replace(patterns=tuple(dice.randrange(60) for _ in range(dice.randint(1, 3))))
     plan = with_moves(plan, dice) if plan.homes and dice.random() < 0.7 else plan
     return federated(plan, dice) if plan.homes and count > 1 and dice.random() < 0.4 else plan
+
+
+def impatient(plan: Plan) -> Plan | None:
+    """Return a plan with replicas and impatient clients, if that can be: the plan is of clients and nodes alone."""
+    if not plan.parents or not plan.synced or plan.members or plan.patterns or plan.homes:
+        return None
+    return plan._replace(
+        impatient=True, replicas=plan.replicas or 1 + plan.seed % 2, hierarchical=False, forgetful=False
+    )
 
 
 def federated(plan: Plan, dice: Dice) -> Plan:
