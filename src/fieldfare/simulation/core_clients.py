@@ -358,7 +358,8 @@ class DurableClient:
                 passed = self._note((one.publisher, one.by), one.sequence)
                 if one.channel_number:
                     passed |= self._note(("", type_of(one.by)), one.channel_number)
-                known = (one.publisher, one.by, one.sequence) in self._known
+                # A client of the library always leaves out what it knows; here nodes must not rely on that.
+                known = self.network.options.impatient and (one.publisher, one.by, one.sequence) in self._known
                 self._known.add((one.publisher, one.by, one.sequence))
                 if known or (passed and one.number <= self.may_repeat):
                     continue
