@@ -6,16 +6,10 @@ takes more than a second of CPU time, and longer than most jobs.
 
 from __future__ import annotations
 
-from typing import Final
-
 from pyspark import daemon
 
 from fieldfare.matching import backend
-from fieldfare.pipeline.match import deliveries
-
-MODULE: Final = __name__
-_NEEDED: Final = (deliveries,)
-"""what workers run, with all that it imports"""
+from fieldfare.pipeline.match import deliveries as _deliveries  # noqa: F401 - what workers run, with all it imports
 
 
 def main() -> None:

@@ -113,7 +113,7 @@ def _measures(
 
     fifth = max(1, events // 5)
     usual, fewer, many = data(filters, events), data(filters, fifth), data(filters * 10, fifth)
-    mixed = data(filters // 10, fifth // 4, workload="mixed")
+    mixed = data(filters, fifth // 8, workload="mixed")
 
     def sql() -> list[Line]:
         """Compare with Spark SQL: twice as cheap with a tenth of the filters, three times with all.
