@@ -56,11 +56,22 @@ def matched(spark: SparkSession, place: Path, numbers: range) -> Matched:
         wanted = [Subscription("all", "n >= 0", "ana"), Subscription("odd", "n % 2 = 1"), Subscription("none", "n < 0")]
         catalogue.write_version(place / "wanted", wanted)
     texts = [
-        (json.dumps({"id": str(n), "type": ["trade", "a/b"][n % 2], "time": DAYS[n % 3], "n": n, "text": "x" * n}),)
+        (
+            json.dumps(
+                {
+                    "id": str(n),
+                    "source": "/test",
+                    "type": ["trade", "a/b"][n % 2],
+                    "time": DAYS[n % 3],
+                    "n": n,
+                    "text": "x" * n,
+                }
+            ),
+        )
         for n in numbers
     ]
     raw = spark.createDataFrame(texts, "event string").repartition(2)
-    events = normalise(raw, "n long, text string", source="'/test'").events
+    events = normalise(raw, "n long, text string").events
     found, plan, id = numbered(events, place / "wanted", columns=field_columns(events), rest="rest")
     return Matched(matched_before(found, plan), plan, id)
 
