@@ -19,7 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from fieldfare.objects import absolute
 from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.lake import delta
-from fieldfare.pipeline.lake.delta import PARTITION
+from fieldfare.pipeline.lake.delta import DAY, PARTITION
 from fieldfare.pipeline.lake.files import write_file
 from fieldfare.pipeline.lake.table import FILES, FILES_ARROW, TIMELESS, committed, day_of, partition_name
 from fieldfare.pipeline.match import forms
@@ -52,9 +52,14 @@ def add_deliveries(matched: Matched, path: str, batch: Batch) -> bool:
     source = matched.source
     columns = result_columns(source.kept, matched.id, "rows")
     delta.widened(table, columns)  # a column that does not fit is an error before any work
-    kind, time = (F.col(f"c{source.kept.names.index(name)}") for name in _SORTING)
-    together = source.frame.hint("rebalance", kind, day_of(time)).sortWithinPartitions(kind, day_of(time))
-    found = together.mapInArrow(_writing(source.read, absolute(path)), FILES).collect()
+    kind, time = (f"c{source.kept.names.index(name)}" for name in _SORTING)
+    placed = source.frame.withColumn(DAY, day_of(F.col(time)))  # after all others, where no reader looks
+    found = (
+        placed.hint("rebalance", kind, DAY)
+        .sortWithinPartitions(kind, DAY)
+        .mapInArrow(_writing(source.read, absolute(path)), FILES)
+        .collect()
+    )
     return committed(path, found, columns, batch)
 
 
