@@ -63,9 +63,11 @@ def write_file(place: str, partition: Mapping[str, str], batches: Iterable[pa.Re
 
 
 def _options(schema: Any) -> dict[str, Any]:
-    """Return how to write dictionaries: as plain columns, without statistics, which would cost more than all else."""
-    coded = {field.name for field in schema if pa.types.is_dictionary(field.type)}
-    return {"store_schema": False, "write_statistics": [*{*schema.names} - coded]} if coded else {}
+    """Return how to write dictionaries: as plain columns. Repeated texts have no statistics, which would cost most."""
+    coded = [field for field in schema if pa.types.is_dictionary(field.type)]
+    texts = {field.name for field in coded if pa.types.is_string(field.type.value_type)}
+    told = [".".join(path) for path in _leaves(schema) if path is not None and path[0] not in texts]
+    return {"store_schema": False, "write_statistics": told} if coded else {}
 
 
 def statistics(about: Any) -> str:
