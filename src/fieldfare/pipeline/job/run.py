@@ -170,7 +170,9 @@ def _write(sink: Sink, table: Table, tables: Tables, batch: Batch) -> None:
 
 
 def ways(plan: Plan) -> Iterator[str]:
-    """Yield for each sink how its rows get there, and why; without a run."""
+    """Yield how events get to the matching, and for each sink how its rows get there, and why; without a run."""
+    if plan.names is not None:
+        yield "match: columns cross to the workers as Arrow, because Spark decodes the records, and they are a stream"
     for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
         if settings.table != "deliveries":
             way = f"rows: Spark writes the table {settings.table}, because it needs no matching"
