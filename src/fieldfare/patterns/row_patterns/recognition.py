@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from fieldfare.filters.errors import FilterSyntaxError, FilterTooComplex
 from fieldfare.patterns.row_patterns.automaton import compile_pattern
-from fieldfare.patterns.row_patterns.binding import Binder, Bound
+from fieldfare.patterns.row_patterns.binding import Binder, Bound, columns_of
 from fieldfare.patterns.row_patterns.conditions import Conditions
 from fieldfare.patterns.row_patterns.evaluation import Integers
 from fieldfare.patterns.row_patterns.functions import plain
@@ -36,6 +36,8 @@ class RowPattern:
     """columns of the input that stand before the measures in the output"""
     after: tuple[str, ...]
     """columns of the input that stand behind"""
+    columns: tuple[str, ...]
+    """columns of the input that the clause needs, at least one"""
 
     def in_order(self, table: pa.Table) -> tuple[pa.Table, Integers]:
         """Return a table in the order of the clause, and the bounds of the partitions."""
@@ -67,8 +69,9 @@ def compile_clause(text: str, schema: pa.Schema) -> RowPattern:
     except FilterTooComplex as error:
         raise FilterSyntaxError(text, text.upper().find("PATTERN"), str(error)) from None
     conditions = Conditions(text, schema, automaton.variables)
-    for variable, expression in clause.definitions.items():
-        conditions.add(variable, binder.condition(expression))
+    bound = {variable: binder.condition(expression) for variable, expression in clause.definitions.items()}
+    for variable, condition in bound.items():
+        conditions.add(variable, condition)
     partition = tuple(Key(binder.column(column)) for column in clause.partition)
     order = tuple(Key(binder.column(one.column), one.descending, one.nulls_first) for one in clause.order)
     skip_set = binder.variables(clause.skip.variable, clause.skip.at) or frozenset()
@@ -79,11 +82,14 @@ def compile_clause(text: str, schema: pa.Schema) -> RowPattern:
     for one in clause.measures:
         if one.name.lower() in taken:
             binder.fail(f"the measure {one.name} has the name of a column of the output", one.value.at)
+    read = set[str]().union(*(columns_of(one) for one in (*bound.values(), *(value for _, value in measures))))
+    read |= {key.column for key in (*partition, *order)} | {*before, *after}
+    needed = tuple(name for name in schema.names if name in read) or tuple(schema.names[:1])
     fields = [schema.field(name) for name in before]
     fields += [pa.field(name, type_of(bound, schema, text)) for name, bound in measures]
     fields += [schema.field(name) for name in after]
     search = Search(automaton, conditions, clause.skip, skip_set)
-    return RowPattern(clause, search, partition, order, measures, pa.schema(fields), before, after)
+    return RowPattern(clause, search, partition, order, measures, pa.schema(fields), before, after, needed)
 
 
 def _plain_type(kind: Any) -> Any:

@@ -1,0 +1,121 @@
+"""`match_recognize`: SQL's row patterns on a DataFrame, which Spark's SQL lacks.
+
+    from fieldfare.pipeline import match_recognize
+    falls = match_recognize(prices, '''
+        PARTITION BY symbol ORDER BY at
+        MEASURES FIRST(price) AS high, LAST(down.price) AS low
+        PATTERN (start down+ up+) DEFINE down AS price < PREV(price), up AS price > PREV(price)
+    ''')
+
+Spark moves no single rows between workers. A worker cuts its rows into buckets by a hash of the PARTITION BY columns,
+and Spark moves each bucket as a block of Arrow, in one row of its own. The worker that gets a bucket sorts its rows and
+finds the matches of all partitions in the bucket at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+
+from fieldfare.patterns.row_patterns import compile_clause
+from fieldfare.pipeline.match.ways import Batches, quoted
+from fieldfare.pipeline.workers import check_workers
+
+_BUCKET: Final = "fieldfare bucket"
+"""the name of a column that no table has"""
+_BLOCKS: Final = "bucket int, block binary"
+_ROWS: Final = 1 << 20
+"""rows that a worker collects before it cuts them into blocks"""
+_RETURNED: Final = 1 << 16
+"""rows of a batch of the output"""
+
+
+def match_recognize(rows: DataFrame, clause: str, *, buckets: int | None = None) -> DataFrame:
+    """Return the matches of a MATCH_RECOGNIZE clause in the rows of a DataFrame.
+
+    Args:
+        rows: a batch DataFrame.
+        clause: the text of the clause, from PARTITION BY to DEFINE; see docs/reference/row-patterns.md.
+        buckets: the number of buckets of partitions, by default `spark.sql.shuffle.partitions`. A worker holds all
+            rows of a bucket in memory. Without PARTITION BY there is one bucket.
+
+    Returns:
+        With ONE ROW PER MATCH the PARTITION BY columns and the measures; with ALL ROWS PER MATCH the PARTITION BY and
+        ORDER BY columns, the measures, and the other columns.
+    """
+    if rows.isStreaming:
+        raise ValueError("match_recognize() takes no stream: a node detects patterns in events as they come")
+    spark = rows.sparkSession
+    check_workers(spark)
+    compiled = compile_clause(clause, to_arrow_schema(rows.schema, timezone="UTC"))
+    keys = [F.col(quoted(key.column)) for key in compiled.partition]
+    count = int(buckets or spark.conf.get("spark.sql.shuffle.partitions") or 1) if keys else 1
+    bucket = F.pmod(F.hash(*keys), F.lit(count)) if keys else F.lit(0)
+    sent = rows.select(*(quoted(name) for name in compiled.columns), bucket.cast("int").alias(_BUCKET))
+    blocks = sent.mapInArrow(_cut, _BLOCKS).repartitionById(count, F.col("bucket"))
+    return blocks.mapInArrow(_matching(clause), from_arrow_schema(compiled.schema))
+
+
+def _cut(batches: Batches) -> Batches:
+    """Yield the rows of a worker as blocks, each with the rows of one bucket."""
+    for rows in _collected(batches):
+        buckets = rows.column(_BUCKET).to_numpy()
+        rows = rows.drop_columns([_BUCKET])
+        first, last = int(buckets.min()), int(buckets.max())
+        if first == last:
+            yield _blocks([first], [rows])
+            continue
+        order = np.argsort(buckets, kind="stable")
+        rows = rows.take(pa.array(order))
+        present, starts = np.unique(buckets[order], return_index=True)
+        ends = [*starts[1:], len(order)]
+        slices = [rows.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
+        yield _blocks([int(one) for one in present], slices)
+
+
+def _collected(batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield tables of many rows."""
+    waiting: list[Any] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += batch.num_rows
+        if count >= _ROWS:
+            yield pa.Table.from_batches(waiting).combine_chunks()
+            waiting, count = [], 0
+    if count:
+        yield pa.Table.from_batches(waiting).combine_chunks()
+
+
+def _blocks(buckets: Sequence[int], tables: Sequence[Any]) -> Any:
+    blocks = []
+    for table in tables:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as stream:
+            stream.write_table(table)
+        blocks.append(sink.getvalue())
+    return pa.record_batch([pa.array(buckets, pa.int32()), pa.array(blocks, pa.binary())], names=["bucket", "block"])
+
+
+def _matching(clause: str) -> Callable[[Batches], Batches]:
+    """Return the function that finds matches in all blocks of a bucket."""
+
+    def run(batches: Batches) -> Batches:
+        tables = [
+            pa.ipc.open_stream(block.as_buffer()).read_all() for batch in batches for block in batch.column(1)
+        ]  # fmt: skip
+        if not tables:
+            return
+        rows = pa.concat_tables(tables)
+        del tables
+        compiled = compile_clause(clause, rows.schema)
+        found = compiled.run(*compiled.in_order(rows))
+        yield from cast("list[Any]", found.combine_chunks().to_batches(max_chunksize=_RETURNED))
+
+    return run
