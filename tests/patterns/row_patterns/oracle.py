@@ -81,7 +81,7 @@ def navigated(e: s.Navigation, view: View) -> Any:
         steps = -e.offset if e.function == "PREV" else e.offset
         e = e.argument if isinstance(e.argument, s.Navigation) else s.Navigation("LAST", e.argument, 0, "")
     (variable,) = variables_in(e.argument)
-    places = view.places(variable, e.semantics)
+    places = view.places(variable, "FINAL" if e.function == "FIRST" else e.semantics)
     if e.function == "LAST":
         places = places[::-1]
     if e.offset >= len(places):

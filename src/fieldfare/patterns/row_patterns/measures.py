@@ -139,8 +139,11 @@ class Measured:
         return pc.if_else(pa.array(gone), pa.scalar(None, found.type), found) if gone.any() else found
 
     def _reached(self, route: Route) -> Integers:
-        """Return the place of a row in the rows of all matches; -1 for no row."""
-        look = self.end if route.final else self.points.flat
+        """Return the place of a row in the rows of all matches; -1 for no row.
+
+        FIRST looks at the whole match, also as RUNNING: Trino's matcher and its tests do so, unlike the standard.
+        """
+        look = self.end if route.final or route.first else self.points.flat
         if route.variables is None:
             flat = self.begin + route.offset if route.first else look - route.offset
             return np.where(self.there & (flat >= self.begin) & (flat <= look), flat, -1)

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from fieldfare.filters.errors import FilterSyntaxError, FilterTooComplex
+from fieldfare.patterns.row_patterns import kernels
 from fieldfare.patterns.row_patterns.automaton import compile_pattern
 from fieldfare.patterns.row_patterns.binding import Binder, Bound, columns_of
 from fieldfare.patterns.row_patterns.conditions import Conditions
@@ -111,4 +112,9 @@ def match_recognize(table: pa.Table, clause: str) -> pa.Table:
     return compiled.run(*compiled.in_order(table))
 
 
-__all__ = ["RowPattern", "compile_clause", "match_recognize"]
+
+def warm_up() -> None:
+    """Compile the loops, or load compiled code from the disk."""
+    rows = pa.table({"x": [1, 2]})
+    clause = compile_clause("MEASURES sum(x) AS total PATTERN (a+) DEFINE a AS count(a.*) < 9", rows.schema)
+    clause.run(*clause.in_order(rows), kernels.compiled())

@@ -31,7 +31,8 @@ _BUCKET: Final = "fieldfare bucket"
 """the name of a column that no table has"""
 _BLOCKS: Final = "bucket int, block binary"
 _ROWS: Final = 1 << 20
-"""rows that a worker collects before it cuts them into blocks"""
+_BYTES: Final = 1 << 28
+"""rows and bytes that a worker collects before it cuts them into blocks"""
 _RETURNED: Final = 1 << 16
 """rows of a batch of the output"""
 
@@ -82,25 +83,29 @@ def _cut(batches: Batches) -> Batches:
 def _collected(batches: Iterable[Any]) -> Iterator[Any]:
     """Yield tables of many rows."""
     waiting: list[Any] = []
-    count = 0
+    count = size = 0
     for batch in batches:
         waiting.append(batch)
         count += batch.num_rows
-        if count >= _ROWS:
+        size += batch.nbytes
+        if count >= _ROWS or size >= _BYTES:
             yield pa.Table.from_batches(waiting).combine_chunks()
-            waiting, count = [], 0
+            waiting, count, size = [], 0, 0
     if count:
         yield pa.Table.from_batches(waiting).combine_chunks()
 
 
 def _blocks(buckets: Sequence[int], tables: Sequence[Any]) -> Any:
-    blocks = []
+    """Return tables as blocks, which are written one behind the other into the data of a column."""
+    sink = pa.BufferOutputStream()
+    places = [0]
     for table in tables:
-        sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as stream:
             stream.write_table(table)
-        blocks.append(sink.getvalue())
-    return pa.record_batch([pa.array(buckets, pa.int32()), pa.array(blocks, pa.binary())], names=["bucket", "block"])
+        places.append(sink.tell())
+    offsets = pa.py_buffer(np.array(places, np.int32))
+    blocks = pa.BinaryArray.from_buffers(pa.binary(), len(tables), [None, offsets, sink.getvalue()])
+    return pa.record_batch([pa.array(buckets, pa.int32()), blocks], names=["bucket", "block"])
 
 
 def _matching(clause: str) -> Callable[[Batches], Batches]:
