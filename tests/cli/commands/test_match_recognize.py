@@ -9,7 +9,9 @@ from typer.testing import CliRunner, Result
 from fieldfare.cli import app
 
 ROWS = pa.table({"day": [1, 2, 3, 4], "price": [90, 80, 70, 80]})
-CLAUSE = "ORDER BY day MEASURES FIRST(day) AS since, LAST(price) AS low PATTERN (a down+) DEFINE down AS price < PREV(price)"
+CLAUSE = (
+    "ORDER BY day MEASURES FIRST(day) AS since, LAST(price) AS low PATTERN (a down+) DEFINE down AS price < PREV(price)"
+)
 FOUND = {"since": 1, "low": 70}
 
 

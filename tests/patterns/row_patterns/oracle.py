@@ -6,10 +6,11 @@ conditions are evaluated anew for each row, and measures are computed row by row
 
 from __future__ import annotations
 
-import functools
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from fieldfare.patterns.row_patterns import syntax as s
 from fieldfare.patterns.row_patterns.parser import parse_clause
@@ -131,69 +132,96 @@ def called(function: str, a: list[Any]) -> Any:
     }[function](*a)  # fmt: skip
 
 
-def found_match(clause: s.Clause, rows: list[Row], start: int, number: int) -> list[tuple[str, bool]] | None:
-    """Return the preferred match from a row on: variables, and whether they are excluded from the output."""
+class Point(NamedTuple):
+    """How far a way has come: the next row, the variables so far with "is hidden", and the points since the last row."""
 
-    def holds(variable: str, labels: list[tuple[str, bool]], row: int) -> bool:
-        condition = clause.definitions.get(variable)
-        names = [*(name for name, _ in labels), variable]
-        return condition is None or value(condition, View(clause, rows, start, names, row, number)) is True
+    row: int
+    labels: tuple[tuple[str, bool], ...]
+    passed: frozenset[tuple[Any, ...]]
 
-    def way(p: s.Pattern, path: tuple, hidden: bool, row: int, labels: list, seen: frozenset, then: Any) -> Any:
-        if path in seen:
+
+Found = tuple[tuple[str, bool], ...] | None
+Then = Callable[[Point], Found]
+
+
+@dataclass(frozen=True)
+class Ways:
+    """All ways through a pattern from a row on; `then` is the rest of the pattern behind a part."""
+
+    clause: s.Clause
+    rows: list[Row]
+    start: int
+    number: int
+
+    def holds(self, variable: str, point: Point) -> bool:
+        condition = self.clause.definitions.get(variable)
+        names = [*(name for name, _ in point.labels), variable]
+        view = View(self.clause, self.rows, self.start, names, point.row, self.number)
+        return condition is None or value(condition, view) is True
+
+    def way(self, p: s.Pattern, path: tuple[Any, ...], point: Point, then: Then, *, hidden: bool = False) -> Found:
+        if path in point.passed:
             return None
-        seen |= {path}
-        go = functools.partial(way, hidden=hidden)
+        point = point._replace(passed=point.passed | {path})
         match p:
             case s.Variable(name):
-                if row < len(rows) and holds(name, labels, row):
-                    return then(row + 1, [*labels, (name, hidden)], frozenset())
+                if point.row < len(self.rows) and self.holds(name, point):
+                    return then(Point(point.row + 1, (*point.labels, (name, hidden)), frozenset()))
                 return None
             case s.Anchor(end):
-                return then(row, labels, seen) if (row == len(rows) if end else row == 0) else None
+                return then(point) if point.row == (len(self.rows) if end else 0) else None
             case s.Exclusion(part):
-                return way(part, (*path, "x"), True, row, labels, seen, then)
-            case s.Alternation(parts):
-                ways = [[part] for part in parts]
-            case s.Permutation(parts):
-                ways = [list(order) for order in itertools.permutations(parts)]
-            case s.Concatenation(parts):
-                ways = [list(parts)]
+                return self.way(part, (*path, "x"), point, then, hidden=True)
             case s.Repetition():
-                return repeated(p, path, hidden, row, labels, seen, then, 0)
-        for i, parts in enumerate(ways):
+                return self.repeated(p, (*path, 0), point, then, hidden=hidden)
+            case s.Alternation(parts):
+                ways = [(part,) for part in parts]
+            case s.Permutation(parts):
+                ways = list(itertools.permutations(parts))
+            case s.Concatenation(parts):
+                ways = [parts]
+        for number, some in enumerate(ways):
             step = then
-            for j in range(len(parts) - 1, -1, -1):
-                step = functools.partial(_next, go, parts[j], (*path, i, j), step)
-            match_ = step(row, labels, seen)
-            if match_ is not None:
-                return match_
+            for place in reversed(range(len(some))):
+                step = partial(self._turned, some[place], (*path, number, place), then=step, hidden=hidden)
+            if (found := step(point)) is not None:
+                return found
         return None
 
-    def repeated(p, path, hidden, row, labels, seen, then, done) -> Any:
-        body = min(done, max(p.low - 1, 0)) if p.high is None else done
-        again = lambda r, l, z: repeated(p, path, hidden, r, l, z, then, done + 1)  # noqa: E731, E741
-        more = lambda z: way(p.part, (*path, "copy", body), hidden, row, labels, z, again)  # noqa: E731
+    def _turned(self, p: s.Pattern, path: tuple[Any, ...], point: Point, *, then: Then, hidden: bool) -> Found:
+        return self.way(p, path, point, then, hidden=hidden)
+
+    def repeated(self, p: s.Repetition, path: tuple[Any, ...], point: Point, then: Then, *, hidden: bool) -> Found:
+        """The last number of the path is the count of repetitions so far."""
+        *above, done = path
+        # The loop without limit comes back to the same points of the pattern.
+        copy = min(done, max(p.low - 1, 0)) if p.high is None else done
+        again = partial(self._again, p, (*above, done + 1), then=then, hidden=hidden)
+
+        def more(point: Point) -> Found:
+            return self.way(p.part, (*above, "copy", copy), point, again, hidden=hidden)
+
         if done < p.low:
-            return more(seen)
+            return more(point)
         if done == p.high:
-            return then(row, labels, seen)
-        fork = (*path, "fork", (done > 0 if p.high is None else done))
-        if fork in seen:
+            return then(point)
+        fork = (*above, "fork", done > 0 if p.high is None else done)
+        if fork in point.passed:
             return None
-        seen |= {fork}
-        ways = [lambda: more(seen), lambda: then(row, labels, seen)]
-        for one in ways if p.greedy else ways[::-1]:
-            match_ = one()
-            if match_ is not None:
-                return match_
+        point = point._replace(passed=point.passed | {fork})
+        for one in (more, then) if p.greedy else (then, more):
+            if (found := one(point)) is not None:
+                return found
         return None
 
-    return way(clause.pattern, (), False, start, [], frozenset(), lambda row, labels, seen: labels)
+    def _again(self, p: s.Repetition, path: tuple[Any, ...], point: Point, *, then: Then, hidden: bool) -> Found:
+        return self.repeated(p, path, point, then, hidden=hidden)
 
 
-def _next(go, part, path, then, row, labels, seen):
-    return go(part, path, row=row, labels=labels, seen=seen, then=then)
+def found_match(clause: s.Clause, rows: list[Row], start: int, number: int) -> Found:
+    """Return the preferred match from a row on."""
+    ways = Ways(clause, rows, start, number)
+    return ways.way(clause.pattern, (), Point(start, (), frozenset()), lambda point: point.labels)
 
 
 def match_rows(rows: list[Row], text: str) -> list[Row]:

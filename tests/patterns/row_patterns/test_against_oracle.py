@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-
-from fieldfare.patterns.row_patterns import RowPatternError, compile_clause, kernels
 from tests.patterns.row_patterns.oracle import Failed, match_rows
+
+from fieldfare.patterns.row_patterns import RowPatternError, compile_clause
 
 SCHEMA = pa.schema([("p", pa.int64()), ("i", pa.int64()), ("x", pa.int64()), ("t", pa.string())])
 CONDITIONS = (
@@ -34,7 +34,9 @@ NAMES = ("A", "B", "C")
 
 @st.composite
 def patterns(draw: st.DrawFn, depth: int = 3, hides: bool = True) -> str:
-    kinds = ["variable"] * 4 + (["alternation", "concatenation", "quantified", "quantified", "permute", "special"] if depth else [])
+    kinds = ["variable"] * 4 + (
+        ["alternation", "concatenation", "quantified", "quantified", "permute", "special"] if depth else []
+    )
     part = patterns(depth - 1, hides)
     match draw(st.sampled_from(kinds)):
         case "variable":

@@ -19,7 +19,9 @@ FALL = pa.table({"id": [1, 2, 3, 4], "v": [90, 80, 70, 70]})
 WAVE = pa.table({"id": range(1, 9), "v": [90, 80, 70, 80, 90, 50, 40, 60]})
 
 
-def shown(table: pa.Table, rest: str, measures: str = "MATCH_NUMBER() AS m, CLASSIFIER() AS c") -> list[tuple[Any, ...]]:
+def shown(
+    table: pa.Table, rest: str, measures: str = "MATCH_NUMBER() AS m, CLASSIFIER() AS c"
+) -> list[tuple[Any, ...]]:
     found = match_recognize(table, f"ORDER BY id MEASURES {measures} ALL ROWS PER MATCH {rest}")
     return [tuple(row[name] for name in found.column_names if name != "v") for row in found.to_pylist()]
 
@@ -82,7 +84,7 @@ def test_conditions_look_back_at_any_variable() -> None:
     numbers = pa.table({"id": [1, 2, 3, 4, 5, 6], "v": [1, 2, 3, 4, 5, 6]})
     back = "X AS v = PREV(LAST(A.v), 3) + FIRST(A.v) + PREV(LAST(B.v), 2)"
     assert labels(numbers, "(A | B)* X", back) == "1B2A3A4A5B6X"
-    names = ("X AS FIRST(CLASSIFIER()) = 'B' AND FIRST(CLASSIFIER(), 1) = 'B' AND FIRST(CLASSIFIER(), 2) = 'B'")
+    names = "X AS FIRST(CLASSIFIER()) = 'B' AND FIRST(CLASSIFIER(), 1) = 'B' AND FIRST(CLASSIFIER(), 2) = 'B'"
     assert labels(numbers, "(A | B)+ X", names)[:8] == "1B2B3B4A"
     assert labels(numbers, "A+", "A AS NEXT(CLASSIFIER()) = 'A'") == ""
 
@@ -140,7 +142,13 @@ def test_unions_of_variables() -> None:
 
 @pytest.mark.parametrize(
     ("skip", "starts"),
-    [("PAST LAST ROW", [1]), ("TO NEXT ROW", [1, 2, 4]), ("TO FIRST C", [1, 4]), ("TO LAST B", [1, 4]), ("TO U", [1, 4])],
+    [
+        ("PAST LAST ROW", [1]),
+        ("TO NEXT ROW", [1, 2, 4]),
+        ("TO FIRST C", [1, 4]),
+        ("TO LAST B", [1, 4]),
+        ("TO U", [1, 4]),
+    ],
 )
 def test_skips(skip: str, starts: list[int]) -> None:
     table = pa.table({"id": [1, 2, 3, 4, 5, 6], "v": [90, 80, 70, 80, 70, 80]})
@@ -233,7 +241,10 @@ def test_types_of_measures() -> None:
         ("MEASURES 'x AS m PATTERN (A)", "the text that starts here has no closing quote"),
         ("ORDER BY v + 1 PATTERN (A)", "expected PATTERN"),
         ("SEEK PATTERN (A)", "SEEK belongs to row patterns in window functions"),
-        ("PATTERN (A) DEFINE A AS lower(FIRST(CLASSIFIER()) || 'x') = 'ax'", "lower() is not supported in DEFINE where"),
+        (
+            "PATTERN (A) DEFINE A AS lower(FIRST(CLASSIFIER()) || 'x') = 'ax'",
+            "lower() is not supported in DEFINE where",
+        ),
         ("PATTERN (A) ; more", "'more' is not expected here"),
         ("PATTERN (PERMUTE(A, B, C, D, E, F, G, H, I, J))", "the pattern has more than 20000 points"),
     ],
@@ -267,7 +278,11 @@ def test_the_order_of_rows() -> None:
 
 def test_overflow_is_an_error() -> None:
     table = pa.table({"id": [1, 2], "v": [2**62, 2**62]})
-    for clause in ("MEASURES sum(v) AS m PATTERN (A+)", "PATTERN (A+) DEFINE A AS sum(v) > 0", "MEASURES v * 4 AS m PATTERN (A)"):
+    for clause in (
+        "MEASURES sum(v) AS m PATTERN (A+)",
+        "PATTERN (A+) DEFINE A AS sum(v) > 0",
+        "MEASURES v * 4 AS m PATTERN (A)",
+    ):
         with pytest.raises(ValueError, match=r"beyond 64 bits|overflow"):
             match_recognize(table, f"ORDER BY id {clause}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -50,7 +51,7 @@ def as_rows(found: pa.Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("rows", ["ONE ROW PER MATCH", "ALL ROWS PER MATCH WITH UNMATCHED ROWS"])
-def test_spark_gives_what_one_process_gives(spark: SparkSession, rows: str) -> None:
+def test_spark_gives_what_one_process_gives(spark: SparkSession, tmp_path: Path, rows: str) -> None:
     clause = CLAUSE.format(rows=rows)
     wanted = row_patterns.match_recognize(table(), clause)
     frame = spark.createDataFrame(table()).repartition(3)
@@ -58,6 +59,9 @@ def test_spark_gives_what_one_process_gives(spark: SparkSession, rows: str) -> N
     assert found.columns == wanted.column_names
     assert as_rows(found.toArrow()) == as_rows(wanted.cast(found.toArrow().schema))
     assert wanted.num_rows > 100
+    frame.write.parquet(str(tmp_path / "rows"))
+    read = match_recognize(spark.read.parquet(str(tmp_path / "rows")), clause)  # by the workers themselves
+    assert as_rows(read.toArrow()) == as_rows(found.toArrow())
 
 
 def test_without_partitions_and_with_few_columns(spark: SparkSession) -> None:

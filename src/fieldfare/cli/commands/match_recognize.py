@@ -28,7 +28,8 @@ _ENDINGS = {"csv": RowsFormat.CSV, "parquet": RowsFormat.PARQUET, "jsonl": RowsF
 def command(
     rows: Annotated[str, typer.Argument(help="File of rows: CSV, JSON lines, Parquet; - for CSV.", metavar="ROWS")],
     clause: Annotated[
-        str, typer.Argument(help="MATCH_RECOGNIZE clause, from PARTITION BY to DEFINE; @FILE reads it.", metavar="CLAUSE")
+        str,
+        typer.Argument(help="MATCH_RECOGNIZE clause, from PARTITION BY to DEFINE; @FILE reads it.", metavar="CLAUSE"),
     ],
     *,
     rows_format: Annotated[

@@ -114,7 +114,8 @@ class Binder:
         if known:
             self.fail(f"{written.name} may be {' or '.join(known)}: write the name in quotes", written.at)
         names = ", ".join(name for names in self._columns.values() for name in names)
-        self.fail(f"there is no column {written.name}; there are {names}", written.at)
+        problem = f"there is no column {written.name}; there are {names}"
+        raise FilterSyntaxError(self._text, written.at, problem)
 
     def measure(self, expression: s.Expression) -> Bound:
         """Return the meaning of a measure."""
@@ -147,11 +148,12 @@ class Binder:
             case s.MatchNumber(at):
                 return Number(at)
             case s.Call(function, arguments, at, option):
-                return _hoisted(Apply(function, tuple(self._bound(one, define=define) for one in arguments), option, at))
+                return _hoisted(
+                    Apply(function, tuple(self._bound(one, define=define) for one in arguments), option, at)
+                )
             case s.Navigation():
                 return self._navigation(expression, define=define)
-            case s.Aggregate():
-                return self._total(expression, define=define)
+        return self._total(expression, define=define)
 
     def _navigation(self, written: s.Navigation, *, define: bool) -> Bound:
         final = self._final(written.semantics, written.at, define=define)
@@ -208,9 +210,8 @@ class Binder:
                     names |= more
                 return Apply(function, tuple(values), option, at), names
             case s.MatchNumber(at):
-                self.fail(f"MATCH_NUMBER() in {inside} is not supported", at)
-            case _:
-                self.fail(f"{expression.function} cannot stand in {inside}", expression.at)
+                raise FilterSyntaxError(self._text, at, f"MATCH_NUMBER() in {inside} is not supported")
+        raise FilterSyntaxError(self._text, expression.at, f"{expression.function} cannot stand in {inside}")
 
 
 def _hoisted(call: Apply) -> Bound:

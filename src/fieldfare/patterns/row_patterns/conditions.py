@@ -250,7 +250,9 @@ class _Writer:
             return self._unequal(bound)
         if function in _ARITHMETIC:
             left, right = self._same(arguments)
-            return _Value(self.emit(getattr(k, f"{_ARITHMETIC[function]}_{_suffix(left)}"), left.at, right.at), left.kind)
+            return _Value(
+                self.emit(getattr(k, f"{_ARITHMETIC[function]}_{_suffix(left)}"), left.at, right.at), left.kind
+            )
         if function == "divide":
             left, right = (self._real(self.value(one)) for one in arguments)
             return _Value(self.emit(k.DIVIDE_F, left.at, right.at), "real")

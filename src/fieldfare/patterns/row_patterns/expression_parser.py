@@ -35,8 +35,31 @@ _COMPARISONS: Final = {"=": "equal", "<>": "not_equal", "!=": "not_equal", "<": 
                        ">": "greater", ">=": "greater_equal"}  # fmt: skip
 _UNITS: Final = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86400, "WEEK": 7 * 86400}
 _RESERVED: Final = frozenset(
-    "AND OR NOT BETWEEN IN LIKE IS AS CASE WHEN THEN ELSE END SELECT EXISTS DISTINCT ORDER PARTITION MEASURES PATTERN "
-    "DEFINE SUBSET AFTER".split()
+    {
+        "AND",
+        "OR",
+        "NOT",
+        "BETWEEN",
+        "IN",
+        "LIKE",
+        "IS",
+        "AS",
+        "CASE",
+        "WHEN",
+        "THEN",
+        "ELSE",
+        "END",
+        "SELECT",
+        "EXISTS",
+        "DISTINCT",
+        "ORDER",
+        "PARTITION",
+        "MEASURES",
+        "PATTERN",
+        "DEFINE",
+        "SUBSET",
+        "AFTER",
+    }
 )
 
 
@@ -94,7 +117,9 @@ class ExpressionParser:
         if tokens.accept("BETWEEN"):
             low = self._sum()
             tokens.expect("AND")
-            return Call("and", (Call("greater_equal", (left, low), at), Call("less_equal", (left, self._sum()), at)), at)
+            return Call(
+                "and", (Call("greater_equal", (left, low), at), Call("less_equal", (left, self._sum()), at)), at
+            )
         if tokens.accept("LIKE"):
             return Call("like", (left, self._sum()), at)
         tokens.expect("IN")

@@ -36,8 +36,34 @@ FUNCTIONS: Final[Mapping[str, tuple[int, int]]] = {
 }
 """functions with a name, and the least and greatest number of arguments"""
 STRICT: Final = frozenset(
-    "equal not_equal less less_equal greater greater_equal add subtract multiply divide modulo negate like concat abs "
-    "ceil floor length lower upper round substr substring trim cast not".split()
+    {
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+        "greater",
+        "greater_equal",
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "modulo",
+        "negate",
+        "like",
+        "concat",
+        "abs",
+        "ceil",
+        "floor",
+        "length",
+        "lower",
+        "upper",
+        "round",
+        "substr",
+        "substring",
+        "trim",
+        "cast",
+        "not",
+    }
 )
 """functions whose result is missing if an argument is"""
 _TYPES: Final[Mapping[str, Any]] = {
@@ -285,7 +311,7 @@ _TABLE: Final[Mapping[str, Callable[..., Any]]] = {
     "modulo": _modulo,
     "negate": _negate,
     "case": _case,
-    "if": lambda condition, value, other=pa.scalar(None): _case(condition, value, other),
+    "if": lambda condition, value, *other: _case(condition, value, *(other or [pa.scalar(None)])),
     "coalesce": _coalesce,
     "nullif": _nullif,
     "greatest": _extreme(pc.max_element_wise),

@@ -32,10 +32,10 @@ SMALL: Final = 20_000
 """rows for which compiled code is not worth the time of loading"""
 
 
-def search(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0914, PLR0915, PLR0917 - compiled by numba, which knows no records
+def search(  # type: ignore[no-untyped-def]
     bounds, place, starts, successors, variable_at, mask_of, masks, memory_of, dead, dead_here, code_at, code, routes,
-    whole, real, whole_missing, real_missing, constants, real_constants, ranks, members, tracked, totals, skip, skip_set,
-    most_steps, trace, tried, last, first, total_i, total_f, total_n, values_i, values_f, values_n, begins, lengths,
+    whole, real, whole_missing, real_missing, constants, real_constants, ranks, members, tracked, totals, skip,
+    skip_set, most_steps, trace, tried, last, first, total_i, total_f, total_n, values_i, values_f, values_n, begins, lengths,
     numbers, labels,
 ):  # fmt: skip
     """Find matches from a place (partition, row, match number) on, until all are found or the output is full.
@@ -49,8 +49,7 @@ def search(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0914, PLR0915, 
     here = dead_here.shape[1] > 0
     while part < len(bounds) - 1:
         low, high = bounds[part], bounds[part + 1]
-        if row < low:
-            row = low
+        row = max(row, low)
         while row < high:
             # One attempt: a depth-first search in the order of preference.
             depth, length, steps, furthest = 0, -1, 0, row
@@ -98,7 +97,7 @@ def search(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0914, PLR0915, 
                             count, sum_i, sum_f = 0, 0, 0.0
                         inside = group < 0 or members[group, variable]
                         if inside and vector >= 0:
-                            if kind == SUM_I or kind == LEAST_I or kind == MOST_I:  # noqa: PLR1714
+                            if kind == SUM_I or kind == LEAST_I or kind == MOST_I:
                                 inside = not whole_missing[vector, now]
                             else:
                                 inside = not real_missing[vector, now]
@@ -135,7 +134,7 @@ def search(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0914, PLR0915, 
                             real_value = real_constants[a]
                         elif op == MISSING:
                             null = True
-                        elif op == LEAF_I or op == LEAF_F or op == VARIABLE or op == HAS:  # noqa: PLR1714
+                        elif op == LEAF_I or op == LEAF_F or op == VARIABLE or op == HAS:
                             kind, group = routes[b, 0], routes[b, 1]
                             offset, shift = routes[b, 2], routes[b, 3]
                             target = now
@@ -207,7 +206,7 @@ def search(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0914, PLR0915, 
                             null = True
                         elif op == TO_FLOAT:
                             real_value = float(values_i[a])
-                        elif op == ADD_I or op == SUBTRACT_I:  # noqa: PLR1714
+                        elif op == ADD_I or op == SUBTRACT_I:
                             other = values_i[b] if op == ADD_I else -values_i[b]
                             if abs(float(values_i[a]) + float(other)) >= LIMIT:
                                 return OVERFLOW, part, now, number, found, written
@@ -233,7 +232,7 @@ def search(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0914, PLR0915, 
                             real_value = values_f[a] - values_f[b]
                         elif op == MULTIPLY_F:
                             real_value = values_f[a] * values_f[b]
-                        elif op == DIVIDE_F or op == MODULO_F:  # noqa: PLR1714
+                        elif op == DIVIDE_F or op == MODULO_F:
                             if values_f[b] == 0:
                                 null = True
                             elif op == DIVIDE_F:
@@ -311,7 +310,7 @@ def search(  # type: ignore[no-untyped-def]  # noqa: PLR0913, PLR0914, PLR0915, 
     return DONE, part, row, number, found, written
 
 
-def run_sums(kind, offsets, inside, whole, real, out_i, out_f, out_n):  # type: ignore[no-untyped-def]  # noqa: PLR0917
+def run_sums(kind, offsets, inside, whole, real, out_i, out_f, out_n):  # type: ignore[no-untyped-def]
     """Write the running count, and the running sum or the place of the least or greatest value, within each match."""
     for match in range(len(offsets) - 1):
         count, sum_i, sum_f = 0, 0, 0.0

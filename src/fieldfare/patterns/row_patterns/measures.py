@@ -224,5 +224,3 @@ class Measured:
 def _whole(values: Any) -> Integers:
     kind = pa.duration("us") if pa.types.is_duration(values.type) else pa.int64()
     return np.asarray(pc.fill_null(values.cast(kind).cast(pa.int64()), 0).to_numpy(zero_copy_only=False), np.int64)
-
-

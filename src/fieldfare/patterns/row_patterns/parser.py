@@ -209,5 +209,3 @@ def _definitions(tokens: Tokens, names: set[str]) -> dict[str, Expression]:
         found[name] = ExpressionParser(tokens).parse()
         if not tokens.accept(","):
             return found
-
-

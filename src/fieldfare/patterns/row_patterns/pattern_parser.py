@@ -1,12 +1,12 @@
 """The parser of PATTERN: a regular expression over variables.
 
-    A B          A, then B                     A | B      either, A preferred
-    A* A+ A?     repetition, as many as possible; a further `?` prefers few
-    A{2} A{2,} A{2,5} A{,5}
-    (A B)        grouping                      ()         the empty pattern
-    ^ $          start and end of the partition
-    {- A -}      the rows of A are not in the output
-    PERMUTE(A, B)    in any order, A B preferred
+A B          A, then B                     A | B      either, A preferred
+A* A+ A?     repetition, as many as possible; a further `?` prefers few
+A{2} A{2,} A{2,5} A{,5}
+(A B)        grouping                      ()         the empty pattern
+^ $          start and end of the partition
+{- A -}      the rows of A are not in the output
+PERMUTE(A, B)    in any order, A B preferred
 """
 
 from __future__ import annotations

@@ -112,7 +112,6 @@ def match_recognize(table: pa.Table, clause: str) -> pa.Table:
     return compiled.run(*compiled.in_order(table))
 
 
-
 def warm_up() -> None:
     """Compile the loops, or load compiled code from the disk."""
     rows = pa.table({"x": [1, 2]})

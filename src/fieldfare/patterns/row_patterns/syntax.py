@@ -1,4 +1,4 @@
-"""The parts of a MATCH_RECOGNIZE clause as values: patterns, expressions and the clause. `at` is a place in the text."""
+"""The parts of a MATCH_RECOGNIZE clause as values: patterns, expressions, the clause. `at` is a place in the text."""
 
 from __future__ import annotations
 

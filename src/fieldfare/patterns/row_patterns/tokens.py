@@ -49,7 +49,9 @@ def tokens_of(text: str) -> list[Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             quoted = text[at] in "'\"`"
-            problem = "the text that starts here has no closing quote" if quoted else f"{text[at]!r} is not expected here"
+            problem = (
+                "the text that starts here has no closing quote" if quoted else f"{text[at]!r} is not expected here"
+            )
             raise FilterSyntaxError(text, at, problem)
         found.append(_token(match))
         at = match.end()
