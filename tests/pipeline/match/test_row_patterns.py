@@ -18,7 +18,7 @@ from fieldfare.pipeline import match_recognize
 
 CLAUSE = """
     PARTITION BY symbol, venue ORDER BY at
-    MEASURES start.price AS high, LAST(down.price) AS low, count(up.*) AS days, FIRST(at) AS since,
+    MEASURES start.price AS high, LAST(down.price) AS low, count(up.*) AS days, FIRST(at) AS since, LAST(at) - FIRST(at) AS long,
              max(at) - min(at) > INTERVAL 1 HOUR AS slow, avg(price) AS average, LAST(CLASSIFIER()) AS last
     {rows}
     PATTERN (start down+ up+)

@@ -35,8 +35,8 @@ SMALL: Final = 20_000
 def search(  # type: ignore[no-untyped-def]
     bounds, place, starts, successors, variable_at, mask_of, masks, memory_of, dead, dead_here, code_at, code, routes,
     whole, real, whole_missing, real_missing, constants, real_constants, ranks, members, tracked, totals, skip,
-    skip_set, most_steps, trace, tried, last, first, total_i, total_f, total_n, values_i, values_f, values_n, begins, lengths,
-    numbers, labels,
+    skip_set, most_steps, trace, tried, last, first, total_i, total_f, total_n, values_i, values_f, values_n, begins,
+    lengths, numbers, labels,
 ):  # fmt: skip
     """Find matches from a place (partition, row, match number) on, until all are found or the output is full.
 

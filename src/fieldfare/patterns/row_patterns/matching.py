@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from fieldfare.patterns.row_patterns import kernels as k
 from fieldfare.patterns.row_patterns.automaton import END, SITUATIONS, Automaton
 from fieldfare.patterns.row_patterns.binding import At, Bound, Total
-from fieldfare.patterns.row_patterns.conditions import ANYWHERE, ATTEMPT, Conditions, Vector, as_whole
+from fieldfare.patterns.row_patterns.conditions import ANYWHERE, ATTEMPT, HISTORY, Conditions, Vector, as_whole
 from fieldfare.patterns.row_patterns.evaluation import Integers, array_of, evaluate
 from fieldfare.patterns.row_patterns.functions import plain
 from fieldfare.patterns.row_patterns.syntax import Skip
 
 MOST_STEPS: Final = 2_000_000_000
 """rows that a single attempt may try, over and over, before it is given up with an error"""
+MOST_MEMORY: Final = 1 << 30
+"""bytes for failures that the search remembers; with more places and rows nothing is remembered"""
 _SKIPS: Final = {"PAST LAST ROW": k.PAST_LAST, "NEXT ROW": k.NEXT_ROW, "FIRST": k.TO_FIRST, "LAST": k.TO_LAST}
 
 
@@ -122,6 +124,8 @@ class Search:
         longest = int(np.diff(bounds).max()) + 1
         memory = self._memory()
         words = (len(memory) + 7) // 8
+        if rows * words > MOST_MEMORY:
+            memory[:] = HISTORY
         sums = len(conditions.totals)
         longest_code = max((len(code) for code in conditions.code.values()), default=1)
         before = (

@@ -66,10 +66,9 @@ def points_of(
 
 def _unmatched(matches: Matches, rows: int) -> Integers:
     """Return the rows that no match covers."""
-    covered = np.zeros(rows + 1, np.int64)
-    np.add.at(covered, matches.begins, 1)
-    np.add.at(covered, matches.begins + np.maximum(matches.lengths, 1), -1)
-    return np.flatnonzero(np.cumsum(covered[:-1]) == 0).astype(np.int64)
+    ends = matches.begins + np.maximum(matches.lengths, 1)
+    change = np.bincount(matches.begins, minlength=rows + 1) - np.bincount(ends, minlength=rows + 1)
+    return np.flatnonzero(np.cumsum(change[:-1]) == 0).astype(np.int64)
 
 
 @dataclass

@@ -75,6 +75,7 @@ def _joined(codes: Sequence[Integers]) -> Integers | None:
     """Return a single number for each row, in the same order; None if 63 bits are not enough."""
     if not codes or not len(codes[0]):
         return np.zeros(len(codes[0]) if codes else 0, np.int64)
+    codes = [_compact(one) for one in codes]
     lows = [int(one.min()) for one in codes]
     sizes = [int(one.max()) - low + 1 for one, low in zip(codes, lows, strict=True)]
     if sum((size - 1).bit_length() for size in sizes) > _BITS:
@@ -83,6 +84,16 @@ def _joined(codes: Sequence[Integers]) -> Integers | None:
     for one, low, size in zip(codes[1:], lows[1:], sizes[1:], strict=True):
         joined = (joined << (size - 1).bit_length()) | (one - low)
     return joined
+
+
+def _compact(codes: Integers) -> Integers:
+    """Return codes in which missing values stand beside the others, not at the end of all numbers."""
+    for place, step in ((_HIGHEST, 1), (_LOWEST, -1)):
+        missing = codes == place
+        if missing.any() and not missing.all():
+            there = codes[~missing]
+            codes = np.where(missing, (there.max() if step > 0 else there.min()) + step, codes)
+    return codes
 
 
 def bounds_of(codes: Sequence[Integers], rows: int) -> Integers:
