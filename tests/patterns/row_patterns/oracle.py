@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from fieldfare.patterns.row_patterns import syntax as s
@@ -62,10 +63,10 @@ def value(e: s.Expression, view: View, row: int | None = None) -> Any:
         case s.MatchNumber():
             return view.number
         case s.Column() | s.Classifier():
-            if row is None:
-                row = (view.places(e.variable, "") or [None])[-1]
-            if row is None:
+            places = view.places(e.variable, "") if row is None else [row]
+            if not places:
                 return None
+            row = places[-1]
             return view.label(row) if isinstance(e, s.Classifier) else view.rows[row][e.name]
         case s.Navigation():
             return navigated(e, view)
@@ -101,7 +102,8 @@ def total(e: s.Aggregate, view: View) -> Any:
         return len(values)
     if not values:
         return None
-    return {"sum": sum, "min": min, "max": max, "avg": lambda some: sum(some) / len(some)}[e.function](values)
+    functions: dict[str, Any] = {"sum": sum, "min": min, "max": max, "avg": lambda some: sum(some) / len(some)}
+    return functions[e.function](values)
 
 
 def called(function: str, a: list[Any]) -> Any:
@@ -122,14 +124,15 @@ def called(function: str, a: list[Any]) -> Any:
         return a[-1]
     if None in a:
         return None
-    return {
+    functions: dict[str, Any] = {
         "not": lambda x: not x, "equal": lambda x, y: x == y, "not_equal": lambda x, y: x != y,
         "less": lambda x, y: x < y, "less_equal": lambda x, y: x <= y, "greater": lambda x, y: x > y,
         "greater_equal": lambda x, y: x >= y, "add": lambda x, y: x + y, "subtract": lambda x, y: x - y,
         "multiply": lambda x, y: x * y, "negate": lambda x: -x, "abs": abs, "greatest": max, "least": min,
         "divide": lambda x, y: x / y if y else None, "concat": lambda *some: "".join(some), "lower": str.lower,
         "modulo": lambda x, y: (abs(x) % abs(y)) * (-1 if x < 0 else 1) if y else None,
-    }[function](*a)  # fmt: skip
+    }  # fmt: skip
+    return functions[function](*a)
 
 
 class Point(NamedTuple):
@@ -175,11 +178,15 @@ class Ways:
             case s.Repetition():
                 return self.repeated(p, (*path, 0), point, then, hidden=hidden)
             case s.Alternation(parts):
-                ways = [(part,) for part in parts]
+                return self.one_of([(part,) for part in parts], path, point, then, hidden=hidden)
             case s.Permutation(parts):
-                ways = list(itertools.permutations(parts))
+                return self.one_of(list(itertools.permutations(parts)), path, point, then, hidden=hidden)
             case s.Concatenation(parts):
-                ways = [parts]
+                return self.one_of([parts], path, point, then, hidden=hidden)
+
+    def one_of(
+        self, ways: list[tuple[s.Pattern, ...]], path: tuple[Any, ...], point: Point, then: Then, *, hidden: bool
+    ) -> Found:
         for number, some in enumerate(ways):
             step = then
             for place in reversed(range(len(some))):
@@ -230,10 +237,10 @@ def match_rows(rows: list[Row], text: str) -> list[Row]:
     ordered = list(rows)
     for key in reversed(clause.order):
         some = [row for row in ordered if row[key.column.name] is not None]
-        some.sort(key=lambda row, key=key: row[key.column.name], reverse=key.descending)
+        some.sort(key=itemgetter(key.column.name), reverse=key.descending)
         none = [row for row in ordered if row[key.column.name] is None]
         ordered = none + some if key.nulls_first else some + none
-    parts: dict[tuple, list[Row]] = {}
+    parts: dict[tuple[Any, ...], list[Row]] = {}
     for row in ordered:
         parts.setdefault(tuple(row[key] for key in keys), []).append(row)
     order = sorted(parts, key=lambda key: [(one is None, one or 0) for one in key])
@@ -272,7 +279,8 @@ def match_partition(clause: s.Clause, rows: list[Row], keys: list[str]) -> list[
         elif clause.skip.to == "NEXT ROW":
             start += 1
         else:
-            wanted = set(clause.subsets.get(clause.skip.variable, (clause.skip.variable,)))
+            skip = clause.skip.variable or ""
+            wanted = set(clause.subsets.get(skip, (skip,)))
             places = [i for i, name in enumerate(names) if name in wanted]
             to = (places[0] if clause.skip.to == "FIRST" else places[-1]) if places else 0
             if to == 0:

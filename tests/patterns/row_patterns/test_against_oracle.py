@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.patterns.row_patterns.oracle import Failed, match_rows
+from tests.patterns.row_patterns.oracle import Failed, Row, match_rows
 
 from fieldfare.patterns.row_patterns import RowPatternError, compile_clause
 
@@ -101,7 +101,7 @@ rows_of = st.lists(st.tuples(st.integers(0, 1), values, st.sampled_from([None, "
     "ORDER BY i MEASURES CLASSIFIER() AS c ALL ROWS PER MATCH PATTERN ((C?? A??)* $) SUBSET U = (A, C)",
     [{"p": 0, "i": i, "x": i, "t": None} for i in range(3)],
 )
-def test_the_engine_agrees_with_the_oracle(clause: str, rows: list[dict]) -> None:
+def test_the_engine_agrees_with_the_oracle(clause: str, rows: list[Row]) -> None:
     try:
         wanted = match_rows(rows, clause)
     except Failed:
@@ -111,6 +111,8 @@ def test_the_engine_agrees_with_the_oracle(clause: str, rows: list[dict]) -> Non
     assert run(clause, rows) == wanted
 
 
-def run(clause: str, rows: list[dict], loops: object = None) -> list[dict]:
+def run(clause: str, rows: list[Row]) -> list[Row]:
     compiled = compile_clause(clause, SCHEMA)
-    return compiled.run(*compiled.in_order(pa.Table.from_pylist(rows, SCHEMA)), loops).to_pylist()
+    found = compiled.run(*compiled.in_order(pa.Table.from_pylist(rows, SCHEMA)))
+    rows_found: list[Row] = found.to_pylist()
+    return rows_found

@@ -263,8 +263,8 @@ class _Writer:
             parts = list(arguments)
             return self._case(parts if len(parts) % 2 else [*parts, Constant(pa.scalar(None))])
         if function == "coalesce":
-            *parts, last = self._same(arguments)
-            for one in reversed(parts):
+            *values, last = self._same(arguments)
+            for one in reversed(values):
                 last = _Value(self.emit(k.SELECT, self.emit(k.IS_MISSING, one.at), last.at, one.at), last.kind)
             return last
         if function in ("greatest", "least"):

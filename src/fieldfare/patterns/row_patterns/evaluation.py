@@ -21,7 +21,9 @@ Integers = NDArray[np.int64]
 class Context(Protocol):
     """The rows for which values are computed."""
 
-    length: int
+    @property
+    def length(self) -> int:
+        """The number of rows."""
 
     def column(self, name: str) -> Any:
         """Return a column, a value for each row."""

@@ -120,11 +120,11 @@ def apply(function: str, arguments: Sequence[Any], option: Any = None) -> Any:
 
 
 def _number(kind: Any) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _time(kind: Any) -> bool:
-    return pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_date(kind))
 
 
 def together(arguments: Sequence[Any]) -> list[Any]:

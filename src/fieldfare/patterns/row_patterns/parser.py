@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from fieldfare.patterns.row_patterns.expression_parser import ExpressionParser
 from fieldfare.patterns.row_patterns.pattern_parser import parse_pattern
 from fieldfare.patterns.row_patterns.syntax import (
@@ -169,7 +167,7 @@ def _excludes(pattern: Pattern) -> bool:
     return any(_excludes(part) for part in parts)
 
 
-def _subsets(tokens: Tokens, names: set[str]) -> Mapping[str, tuple[str, ...]]:
+def _subsets(tokens: Tokens, names: set[str]) -> dict[str, tuple[str, ...]]:
     found: dict[str, tuple[str, ...]] = {}
     if not tokens.accept("SUBSET"):
         return found

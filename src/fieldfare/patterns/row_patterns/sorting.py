@@ -55,7 +55,7 @@ def _codes(column: Any) -> Integers:
         column = column.cast(pa.int32())
     if kind != pa.uint64() and (pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_temporal(kind)):
         whole = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
-        return np.maximum(whole, _LOWEST)
+        return np.asarray(np.maximum(whole, _LOWEST))
     unique = pc.unique(column).drop_null()
     ranked = unique.take(pc.sort_indices(unique))
     return np.asarray(pc.fill_null(pc.index_in(column, ranked).cast(pa.int64()), 0).to_numpy(zero_copy_only=False))

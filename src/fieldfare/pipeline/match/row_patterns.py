@@ -127,7 +127,7 @@ def _hashed(column: Any) -> NDArray[np.uint64]:
     encoded = column.dictionary_encode()
     values = [zlib.crc32(repr(value).encode()) for value in encoded.dictionary.to_pylist()]
     places = pc.fill_null(encoded.indices, len(values)).to_numpy(zero_copy_only=False)
-    return np.array([*values, 1], np.uint64)[places]
+    return np.asarray(np.array([*values, 1], np.uint64)[places])
 
 
 def _collected(batches: Iterable[Any]) -> Iterator[Any]:
