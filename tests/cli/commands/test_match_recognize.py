@@ -34,6 +34,14 @@ def test_every_format_is_read_and_written(tmp_path: Path) -> None:
         assert found == [FOUND]
 
 
+def test_a_column_of_several_types_is_read_as_texts() -> None:
+    rows = '{"x": 1, "y": 1}\n\n{"x": "a", "y": 2.5}\n{"x": null, "z": [1]}\n'
+    clause = "MEASURES x AS a, y AS b ALL ROWS PER MATCH PATTERN (a)"
+    found = [json.loads(line) for line in run("-", clause, "--format", "jsonl", stdin=rows).stdout.splitlines()]
+    assert [(row["a"], row["b"]) for row in found] == [("1", 1.0), ("a", 2.5), (None, None)]
+    assert "no rows of jsonl" in run("-", clause, "--format", "jsonl", stdin="{").stderr
+
+
 @pytest.mark.parametrize(
     ("clause", "to", "problem"),
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -21,7 +21,13 @@ class RowsFormat(StrEnum):
     PARQUET = "parquet"
 
 
-_ENDINGS = {"csv": RowsFormat.CSV, "parquet": RowsFormat.PARQUET, "jsonl": RowsFormat.JSONL, "ndjson": RowsFormat.JSONL}
+_SAMPLE: Final = "sample:events.jsonl"
+_ENDINGS: Final = {
+    "csv": RowsFormat.CSV,
+    "parquet": RowsFormat.PARQUET,
+    "jsonl": RowsFormat.JSONL,
+    "ndjson": RowsFormat.JSONL,
+}
 
 
 @reported()
@@ -41,18 +47,19 @@ def command(
 ) -> None:
     """Find patterns in the rows of a file, by the MATCH_RECOGNIZE clause of SQL.
 
-    Rows are sorted by the clause, and matches are printed as JSON lines, or written to a file. Column types are those
-    of Parquet, or found out from the values of CSV and JSON.
+    Rows are sorted by the clause, and matches are printed as JSON lines, or written to a file. The types of columns are
+    those of Parquet, or found out from the values of CSV and JSON; a column of JSON with values of several types is
+    read as texts. The rows sample:events.jsonl are a sample of market data.
 
     Examples:
-        fieldfare match-recognize prices.csv "ORDER BY day MEASURES FIRST(price) AS high, LAST(price) AS low
-            PATTERN (start down{2,}) DEFINE down AS price < PREV(price)"
-        fieldfare match-recognize clicks.parquet @sessions.sql --to sessions.parquet
-    """
+        fieldfare match-recognize sample:events.jsonl "ORDER BY time MEASURES FIRST(change) AS low PATTERN (a up{4,}) DEFINE up AS change > PREV(change)"
+        fieldfare match-recognize sample:events.jsonl "PARTITION BY symbol ORDER BY time MEASURES count(*) AS n PATTERN (a+)" --to n.parquet
+        echo '{"x": 1}' | fieldfare match-recognize - "MEASURES CLASSIFIER() AS c PATTERN (a)" --format jsonl
+    """  # noqa: E501 - an example is a line
     from fieldfare.filters.errors import FilterSyntaxError
     from fieldfare.patterns.row_patterns import match_recognize
 
-    source = inputs.source_of(rows)
+    source = inputs.sample("events.jsonl") if rows == _SAMPLE else inputs.source_of(rows)
     table = _read(source, rows_format or _ENDINGS.get(source.suffix, RowsFormat.CSV))
     text = _text(clause)
     try:
@@ -75,6 +82,7 @@ def _text(clause: str) -> str:
 
 
 def _read(source: inputs.Source, form: RowsFormat) -> Any:
+    import msgspec
     import pyarrow as pa
     from pyarrow import csv, json, parquet
 
@@ -82,9 +90,34 @@ def _read(source: inputs.Source, form: RowsFormat) -> Any:
         try:
             if form is RowsFormat.PARQUET:
                 return parquet.read_table(stream if stream.seekable() else pa.BufferReader(stream.read()))
-            return csv.read_csv(stream) if form is RowsFormat.CSV else json.read_json(stream)
-        except pa.ArrowInvalid as error:
+            if form is RowsFormat.CSV:
+                return csv.read_csv(stream)
+            lines = stream.read()
+            try:
+                return json.read_json(pa.BufferReader(lines))
+            except pa.ArrowInvalid:
+                return _mixed(lines)
+        except (pa.ArrowInvalid, msgspec.DecodeError) as error:
             raise InputError(source.name, f"no rows of {form.value}: {error}") from None
+
+
+def _mixed(lines: bytes) -> Any:
+    """Return rows of JSON whose columns may have values of several types; such a column becomes texts."""
+    import msgspec
+    import pyarrow as pa
+
+    rows = [msgspec.json.decode(line, type=dict[str, Any]) for line in lines.splitlines() if line.strip()]
+    columns = {}
+    for name in dict.fromkeys(name for row in rows for name in row):
+        values = [row.get(name) for row in rows]
+        try:
+            columns[name] = pa.array(values)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            texts = [
+                one if one is None or isinstance(one, str) else msgspec.json.encode(one).decode() for one in values
+            ]
+            columns[name] = pa.array(texts, pa.string())
+    return pa.table(columns)
 
 
 def _write(found: Any, to: Path) -> None:
