@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from fieldfare.patterns.row_patterns import compile_clause, kernels
 from fieldfare.pipeline import match_recognize
 from fieldfare_lab.pipeline.bars import Line, at_least, figures
 from fieldfare_lab.pipeline.clock import Spent, best, timed
@@ -126,7 +127,7 @@ def rows_of(count: int) -> Path:
 def measure(count: int, cores: int, rounds: int, least: float, step: Callable[[str], None]) -> list[Line]:
     """Compare answers, then costs; an answer that differs ends the comparison of a shape."""
     folder = rows_of(count)
-    found: list[Line] = []
+    found = [_alone(shape, folder, rounds) for shape in CONTENDERS]
     with started(cores) as spark:
         spark.read.parquet(str(folder)).createOrReplaceTempView("rows")
         for shape, contenders in CONTENDERS.items():
@@ -144,6 +145,21 @@ def measure(count: int, cores: int, rounds: int, least: float, step: Callable[[s
             else:
                 found.append(_line(shape, count, answers["Fieldfare"], costs, least))
     return found
+
+
+def _alone(shape: str, folder: Path, rounds: int) -> Line:
+    """Measure the engine without Spark, in one process, on a table in memory."""
+    table = pq.read_table(folder)
+    compiled = compile_clause(CONTENDERS[shape]["Fieldfare"], table.schema)
+
+    def found() -> int:
+        return int(compiled.run(*compiled.in_order(table.select(compiled.columns)), kernels.compiled()).num_rows)
+
+    found()  # compiles the loops, or loads them
+    costs = [timed(found) for _ in range(rounds)]
+    cost = best([spent for _, spent in costs])
+    told = f"{shape}: million rows a CPU second without Spark, {table.num_rows:,} rows, {costs[0][0]:,} matches"
+    return Line("engine", told, round(table.num_rows / cost.cpu / 1e6, 2), figures=figures(engine=cost))
 
 
 def _line(shape: str, count: int, answer: Answer, costs: Mapping[str, list[Spent]], least: float) -> Line:
