@@ -50,7 +50,7 @@ SESSIONS: Final = """
 _TURNS: Final = """
     WITH steps AS (
         SELECT key, at, price, row_number() OVER w AS place,
-               sign(price - lag(price) OVER w) AS before, sign(lead(price) OVER w - price) AS after
+               sign(price - lag(price) OVER w) AS before, sign((lead(price) OVER w) - price) AS after
         FROM rows WINDOW w AS (PARTITION BY key ORDER BY at)
     ), turns AS (
         SELECT key, at, price, place, before, after,
