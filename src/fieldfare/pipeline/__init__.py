@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fieldfare.pipeline.match.deliveries import write_deliveries
     from fieldfare.pipeline.match.merge_plan import merge_plan
     from fieldfare.pipeline.match.operator import explain_match, match_events
+    from fieldfare.pipeline.match.row_patterns import match_recognize
     from fieldfare.pipeline.match.subscriptions import publish_subscriptions
     from fieldfare.pipeline.match.temporal import match_profiles
     from fieldfare.pipeline.spark import spark_session
@@ -32,6 +33,7 @@ __all__ = [
     "explain_match",
     "match_events",
     "match_profiles",
+    "match_recognize",
     "merge_plan",
     "normalise",
     "publish_subscriptions",
@@ -72,6 +74,7 @@ __getattr__ = lazy(
             "explain_match",
             "match_events",
         ),
+        "match.row_patterns": ("match_recognize",),
         "match.subscriptions": ("publish_subscriptions",),
         "match.temporal": ("match_profiles",),
         "spark": ("spark_session",),
