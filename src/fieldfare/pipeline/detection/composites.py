@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow as pa
 from fieldfare.events.values import MISSING
 from fieldfare.patterns.definition import Pattern
 from fieldfare.patterns.machine import Match
-from fieldfare.patterns.runs import primitive
+from fieldfare.patterns.runs import Composite, Item, primitive
 from fieldfare.pipeline.detection.layout import TIME, Layout, selected_array
 from fieldfare.pipeline.detection.plan import Prepared
 from fieldfare.pipeline.detection.running import Found
@@ -111,6 +110,16 @@ def _ids(prepared: Prepared, table: Any, found: list[Found]) -> list[str]:
     return ids
 
 
-def joined(batches: Iterable[Any], wanted: pa.Schema) -> Any:
-    """Return the batches of a task as one table."""
-    return pa.Table.from_batches(list(chain(batches)), wanted)
+def renumbered(match: Match, places: Mapping[int, int]) -> Match:
+    """Return a match whose events have other numbers, by their identity: the rows of a table."""
+    return match._replace(items=_renumbered(match.items, places))
+
+
+def _renumbered(items: Iterable[Item], places: Mapping[int, int]) -> tuple[Item, ...]:
+    found = []
+    for name, what in items:
+        if isinstance(what, Composite):
+            found.append(Item(name, what._replace(items=_renumbered(what.items, places))))
+        else:
+            found.append(Item(name, what._replace(number=places[id(what)])))
+    return tuple(found)

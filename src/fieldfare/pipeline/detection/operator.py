@@ -21,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from fieldfare.patterns import parse_pattern
+from fieldfare.patterns.bounds import Bounds, Unbounded, check
 from fieldfare.patterns.definition import Pattern
 from fieldfare.patterns.stamps import microseconds
 from fieldfare.pipeline.detection import composites, touching
@@ -28,6 +29,7 @@ from fieldfare.pipeline.detection.layout import DetectError, Layout, layout
 from fieldfare.pipeline.detection.plan import DetectPlan, Prepared
 from fieldfare.pipeline.detection.running import detections
 from fieldfare.pipeline.detection.segments import FIELD, GROUP, HIGH, KEPT, LOW, TIE, arranged, forever, segments
+from fieldfare.pipeline.detection.stream import streamed
 from fieldfare.pipeline.detection.touching import GIVEN, REST
 from fieldfare.pipeline.lake.history import ORDER, field_columns
 from fieldfare.pipeline.match.ways import quoted
@@ -35,6 +37,7 @@ from fieldfare.pipeline.workers import check_workers
 
 Patterns = Mapping[str, Pattern | str] | Pattern | str | DataFrame
 PLACE: Final = "fieldfare place"
+_MOMENT: Final = "fieldfare moment"
 _SINGLE: Final = "pattern"
 """the name of a pattern that is given without a name"""
 
@@ -48,8 +51,6 @@ class Question(NamedTuple):
     """the events as the workers get them"""
     columns: pa.Schema
     """of the events on their way to their keys"""
-    time: Column
-    """the end of an event in microseconds, as an expression over the events"""
 
 
 def detect(
@@ -63,6 +64,7 @@ def detect(
     columns: Mapping[str, str | Column] | Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
     detector: str = "spark",
+    delay: str | None = None,
 ) -> DataFrame:
     """Return the composite events of patterns, a row for each detection.
 
@@ -80,6 +82,8 @@ def detect(
         columns: the columns that are fields, or fields by name with their columns, as for `match_events`.
         keep: the columns of the events in the list of constituents, by default all.
         detector: the field `detector` of the composite events.
+        delay: of a stream, how late events may come, such as `10 seconds`; by default the longest `allow ... of
+            disorder` of the patterns. Later events are left out.
 
     Returns:
         `id`, `pattern`, `type`, `time`, `ts_lo`, `ts_hi`, `detector`, `expr`, `key` (a struct of the fields of keys),
@@ -89,10 +93,28 @@ def detect(
         events, patterns, by=by, order=order, begin=begin, columns=columns, keep=keep
     )
     prepared = asked.plan.prepared()
-    end = _end(events, asked, prepared, until)
-    made = from_arrow_schema(composites.schema(asked.layout))
-    placed = touched(asked).repartition(PLACE).drop(PLACE)
-    return named(placed.mapInArrow(_detecting(asked, end), made), prepared, detector)
+    if events.isStreaming:
+        if until is not None:
+            raise DetectError("a stream has no end: `until` is for a history")
+        found = _streamed(asked, prepared, delay)
+    else:
+        end = _end(asked, prepared, until)
+        made = from_arrow_schema(composites.schema(asked.layout))
+        found = touched(asked).repartition(PLACE).drop(PLACE).mapInArrow(_detecting(asked, end), made)
+    return named(found, prepared, detector)
+
+
+def _streamed(asked: Question, prepared: Prepared, delay: str | None) -> DataFrame:
+    """Return the composite events of a stream; a pattern whose state could grow without bound is refused."""
+    for one in prepared.sought:
+        try:
+            check(one.pattern, Bounds())
+        except Unbounded as error:
+            raise DetectError(f"pattern {one.name!r}: {error}") from None
+    wait = delay or f"{max(one.disorder for one in prepared.sought)} microseconds"
+    moment = F.timestamp_micros(F.col(quoted(HIGH)))
+    timed = asked._replace(frame=asked.frame.withColumn(_MOMENT, moment).withWatermark(_MOMENT, wait))
+    return streamed(touched(timed), PLACE, asked.plan, asked.layout, asked.columns)
 
 
 def question(
@@ -133,7 +155,7 @@ def question(
     kinds = {field.name: to_arrow_type(field.dataType, timezone="UTC") for field in sent.schema}
     found = layout(prepared, kinds[GIVEN], kinds[KEPT])
     ties = [kinds[f"{TIE}{at}"] for at in range(len(ordered) - 1)]
-    return Question(plan, found, sent, touching.schema(found, ties), high)
+    return Question(plan, found, sent, touching.schema(found, ties))
 
 
 def texts_of(patterns: Patterns) -> tuple[tuple[str, str], ...]:
@@ -226,11 +248,11 @@ def history(prepared: Prepared, found: Layout, events: Any, until: int | None) -
     return composites.composites(prepared, found, rows.table, detections(prepared, rows, some))
 
 
-def _end(events: DataFrame, asked: Question, prepared: Prepared, until: datetime | None) -> int | None:
+def _end(asked: Question, prepared: Prepared, until: datetime | None) -> int | None:
     """Return the time up to which timers strike behind the last event; asks Spark only if a detection depends on it."""
     if until is not None:
         return microseconds(until)
-    if events.isStreaming or not any(one.shape.timed for one in prepared.sought):
+    if not any(one.shape.timed for one in prepared.sought):
         return None
     row = asked.frame.agg(F.max(quoted(HIGH))).first()
     return None if row is None else row[0]
@@ -252,4 +274,20 @@ def named(found: DataFrame, prepared: Prepared, detector: str) -> DataFrame:
     return found.join(table, composites.NUMBER).select(*front, F.lit(detector).alias("detector"), "expr", *rest)
 
 
-__all__ = ["DetectError", "detect"]
+def as_table(found: DataFrame) -> DataFrame:
+    """Return composite events as an event table: as any events, for `write_table`, `replay` and the sinks."""
+    taken = {"id", "time", "type", "key"}
+    fields = [quoted(name) for name in found.columns if name not in taken]
+    nothing = F.lit(None)
+    return found.select(
+        "id",
+        F.col("detector").alias("source"),
+        nothing.cast("bigint").alias("sequence"),
+        "time",
+        "type",
+        F.struct(*fields).alias("fields"),
+        nothing.cast("string").alias("rest"),
+    )
+
+
+__all__ = ["DetectError", "as_table", "detect"]

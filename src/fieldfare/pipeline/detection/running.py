@@ -34,7 +34,7 @@ def detections(prepared: Prepared, rows: Rows, segments: Segments) -> Iterator[F
     """Run each pattern over its segments."""
     fields = _fields(prepared, rows, segments)
     low, high = rows.low.tolist(), rows.high.tolist()
-    names = _Names(prepared)
+    names = Labels(prepared)
     spans = zip(*(column.tolist() for column in segments[:4]), strict=True)
     for number, start, end, until in spans:
         sought = prepared.sought[number]
@@ -101,7 +101,7 @@ def _fields(prepared: Prepared, rows: Rows, segments: Segments) -> dict[int, Map
     return dict(zip(places, arrow.rows(batch), strict=True))
 
 
-class _Names:
+class Labels:
     """Sets of names for bits, each made once."""
 
     def __init__(self, prepared: Prepared) -> None:

@@ -55,28 +55,27 @@ class Segments(NamedTuple):
     """by touch: the names of the event in the pattern"""
 
 
-def arranged(prepared: Prepared, table: Any) -> Rows:
+def arranged(prepared: Prepared, table: Any, *, after: int = -NEVER) -> Rows:
     """Return the rows by key and time, and by the columns of ties.
 
-    With columns of ties, events of a key have different times afterwards: each at least a microsecond after the one
-    before, as in a node.
+    With columns of ties, events of a key have different times afterwards, and later ones than `after`: each at least a
+    microsecond after the one before, as in a node.
     """
     group = table[GROUP].to_numpy().astype(np.int64)
     low, high = table[LOW].to_numpy(), table[HIGH].to_numpy()
     key = _keys(prepared, table, group)
     order = np.lexsort((low, high, key, group))
-    same = np.zeros(len(order), np.bool_)
+    tied = np.ones(max(len(order) - 1, 0), np.bool_)
     for column in (group, key, low, high):
-        differs = np.diff(column[order]) != 0
-        same[1:] |= differs
-    tied = ~same[1:]
+        tied &= np.diff(column[order]) == 0
     if tied.any():
         order = _untied(table, order, tied)
     group, key, low, high = (column[order] for column in (group, key, low, high))
     new = np.concatenate([[True], (np.diff(key) != 0) | (np.diff(group) != 0)]) if len(order) else np.zeros(0, bool)
-    if tied.any() and any(name.startswith(TIE) for name in table.schema.names):
-        high = _apart(high, new)
-        low = np.minimum(high, low) if (low != high).any() else high
+    if any(name.startswith(TIE) for name in table.schema.names) and (tied.any() or (high <= after).any()):
+        points = low == high
+        high = _apart(high, new, after)
+        low = np.where(points, high, low)
     return Rows(table.take(pa.array(order)), group, np.cumsum(new), low, high)
 
 
@@ -126,15 +125,15 @@ def _ranks(column: Any) -> Ints | None:
     return pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
-def _apart(high: Ints, new: Any) -> Ints:
-    """Return times that rise within each key, each as small as it can be."""
+def _apart(high: Ints, new: Any, after: int) -> Ints:
+    """Return times that rise within each key, the first after a time, each as small as it can be."""
     found = high.copy()
     starts = [*np.flatnonzero(new).tolist(), len(high)]
-    wrong = np.flatnonzero((np.diff(high) <= 0) & ~new[1:]) + 1
+    wrong = np.concatenate([np.flatnonzero((np.diff(high) <= 0) & ~new[1:]) + 1, np.flatnonzero(new & (high <= after))])
     for number in np.unique(np.searchsorted(starts, wrong, "right") - 1):
         start, end = starts[number], starts[number + 1]
         places = np.arange(end - start)
-        found[start:end] = np.maximum.accumulate(high[start:end] - places) + places
+        found[start:end] = np.maximum.accumulate(np.maximum(high[start:end] - places, after + 1)) + places
     return found
 
 
