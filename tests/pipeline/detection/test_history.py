@@ -12,11 +12,11 @@ from tests.patterns.test_detector import TEXTS
 from tests.patterns.test_language import FILTERS, PARALLEL
 from tests.patterns.trees import offers, trees
 
-from fieldfare.patterns import Detector, Pattern, event, parse_pattern
+from fieldfare.patterns import Detector, Pattern, parse_pattern
 from fieldfare.patterns.definition import Pattern as Compiled
 from fieldfare.patterns.expression import Expression
 from fieldfare.patterns.runs import Offer
-from fieldfare.patterns.stamps import SECOND, Occurrence, microseconds
+from fieldfare.patterns.stamps import Occurrence, microseconds
 from fieldfare.pipeline.detection import touching
 from fieldfare.pipeline.detection.layout import Layout, layout
 from fieldfare.pipeline.detection.operator import history

@@ -1,9 +1,9 @@
 """Patterns over a history: `detect` against a bare `Detector`, and one pattern against Spark SQL's window functions.
 
-The history is that of payment cards: a month, 200 events a card, of which one in fifty is declined and one in a hundred is
-large. A pattern is `a followed by b` within an hour, for each card, past the last event; of many patterns each looks at
-the declined and the large payments of one of as many merchants. Answers are compared first: with a detector on the events
-of some cards, in one process on all events, with Spark, and for one pattern with SQL.
+The history is that of payment cards: a month, 200 events a card, of which one in fifty is declined and one in a hundred
+is large. A pattern is `a followed by b` within a day, for each card, past the last event; of many patterns each looks
+at one of 100 merchants, with an amount of its own. Answers are compared first: with a detector on some events, with
+Spark on all, and for one pattern with SQL.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ _MONTH: Final = 30 * 86_400 * 1_000_000
 _START: Final = 1_767_225_600_000_000
 _SAMPLE: Final = 20_000
 """events for a bare detector, which takes one after the other"""
-_MERCHANTS: Final = 1000
-_HOUR: Final = 3_600_000_000
+_MERCHANTS: Final = 100
 Answers = set[tuple[str, str, int, int]]
 
 
@@ -79,12 +78,10 @@ def _cards(events: int) -> pa.Table:
 def _texts(count: int) -> dict[str, str]:
     found = {}
     for number in range(count):
-        of = f" AND merchant % {count} = {number}" if count > 1 else ""
-        if count == _MERCHANTS:
-            of = f" AND merchant = {number}"
+        of = f" AND merchant = {number % _MERCHANTS}" if count > 1 else ""
         found[f"p{number}"] = (
-            f"a: [kind = 'decline'{of}] b: [kind = 'pay' AND amount > 900{of}]"
-            " (a followed by b) within 1 hour for each card after match past last event"
+            f"a: [kind = 'decline'{of}] b: [kind = 'pay' AND amount > {900 + number // _MERCHANTS}{of}]"
+            " (a followed by b) within 1 day for each card after match past last event"
         )
     return found
 
@@ -105,11 +102,11 @@ def _many(frame: DataFrame, table: pa.Table, count: int, rounds: int, step: Call
     ]
     patterns = {name: parse_pattern(text) for name, text in texts.items()}
     sent, sample = _sent(asked, table), _sent(asked, some)
-    due = {
-        (one.pattern, one.values[0], *one.match.stamp) for one in Detector(patterns).step(events)
-    }
+    due = {(one.pattern, one.values[0], *one.match.stamp) for one in Detector(patterns).step(events)}
     if (found := _answers(asked, _in_process(asked, sample))) != due:
-        return [Line("answers", f"{count} patterns: {len(found ^ due)} of {len(due)} differ from a detector", met=False)]
+        return [
+            Line("answers", f"{count} patterns: {len(found ^ due)} of {len(due)} differ from a detector", met=False)
+        ]
     whole = _answers(asked, _in_process(asked, sent))
     job = detect(frame, texts, order="time", keep=["id"])
     if (found := _collected(job)) != whole:
@@ -178,18 +175,19 @@ def _collected(found: DataFrame) -> Answers:
 
 
 SQL: Final[dict[str, str]] = {
-    "range": f"""
+    "range": """
         SELECT card, low, high FROM (
             SELECT card, NOT a AS last, high, min(CASE WHEN a THEN high END) OVER (
-                PARTITION BY card, run ORDER BY high RANGE BETWEEN {_HOUR} PRECEDING AND 1 PRECEDING) AS low
+                PARTITION BY card, run ORDER BY high RANGE BETWEEN 86400000000 PRECEDING AND 1 PRECEDING) AS low
             FROM runs) WHERE last AND low IS NOT NULL""",
-    "arrays": f"""
-        SELECT card, array_min(filter(lows, low -> low >= high - {_HOUR} AND low < high)) AS low, high FROM (
-            SELECT card, run, max(CASE WHEN NOT a THEN high END) AS high, collect_list(CASE WHEN a THEN high END) AS lows
+    "arrays": """
+        SELECT card, array_min(filter(lows, low -> low >= high - 86400000000 AND low < high)) AS low, high FROM (
+            SELECT card, run, max(CASE WHEN NOT a THEN high END) AS high,
+                collect_list(CASE WHEN a THEN high END) AS lows
             FROM runs GROUP BY card, run)
-        WHERE exists(lows, low -> low >= high - {_HOUR} AND low < high)""",
+        WHERE exists(lows, low -> low >= high - 86400000000 AND low < high)""",
 }
-"""one pattern as window functions: a run ends with a large payment, and the first decline of its last hour begins"""
+"""one pattern as window functions: a run ends with a large payment, and the first decline of its last day begins"""
 _RUNS: Final = """
     SELECT card, a, high, coalesce(sum(CASE WHEN a THEN 0 ELSE 1 END) OVER (
         PARTITION BY card ORDER BY high ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS run

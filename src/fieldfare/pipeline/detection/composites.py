@@ -1,4 +1,4 @@
-"""Composite events as columns: a row for each detection, whose constituents are taken from the columns of the events."""
+"""Composite events as columns: a row for each detection, with constituents from the columns of the events."""
 
 from __future__ import annotations
 

@@ -89,9 +89,7 @@ def detect(
         `id`, `pattern`, `type`, `time`, `ts_lo`, `ts_hi`, `detector`, `expr`, `key` (a struct of the fields of keys),
         the selected fields of all patterns, and `constituents`, a list of structs of `name`, `ts_lo`, `ts_hi`, `event`.
     """
-    asked = question(
-        events, patterns, by=by, order=order, begin=begin, columns=columns, keep=keep
-    )
+    asked = question(events, patterns, by=by, order=order, begin=begin, columns=columns, keep=keep)
     prepared = asked.plan.prepared()
     if events.isStreaming:
         if until is not None:
@@ -138,7 +136,11 @@ def question(
             raise DetectError(f"there is no column {name!r}; there are {', '.join(events.columns)}")
     fields = field_columns(events) if table else _fields(events, columns)
     looked = _looked_at(fields, prepared)
-    given = F.struct(*(column.alias(name) for name, column in looked.items())) if looked else F.struct(F.lit(None).alias("nothing"))
+    given = (
+        F.struct(*(column.alias(name) for name, column in looked.items()))
+        if looked
+        else F.struct(F.lit(None).alias("nothing"))
+    )
     if table and keep is None:
         kept = F.col("fields")
     else:

@@ -83,7 +83,9 @@ class Prepared:
             if group == len(self.keys):
                 self.keys.append(keys)
             run = replace(given, keys=keys, disorder=0)
-            self.sought.append(Sought(name, run, given.text, composite_type(given.text), group, shape(run), given.disorder))
+            self.sought.append(
+                Sought(name, run, given.text, composite_type(given.text), group, shape(run), given.disorder)
+            )
         self._atoms: dict[Filter, int] = {}
         self._concerned: list[list[tuple[int, int]]] = []
         for number, one in enumerate(self.sought):

@@ -40,9 +40,7 @@ def detections(prepared: Prepared, rows: Rows, segments: Segments) -> Iterator[F
         sought = prepared.sought[number]
         places = segments.row[start:end].tolist()
         labels = names.of(number, segments.bits[start:end].tolist())
-        events = [
-            Occurrence(low[row], high[row], fields.get(row, _NO_FIELDS), "", row) for row in places
-        ]
+        events = [Occurrence(low[row], high[row], fields.get(row, _NO_FIELDS), "", row) for row in places]
         for match in _run(sought, zip(events, labels, strict=True), until):
             yield Found(number, places[0], match)
 

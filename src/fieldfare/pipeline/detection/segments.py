@@ -157,7 +157,9 @@ def segments(prepared: Prepared, rows: Rows, until: int) -> Segments:
     end = np.append(start[1:], len(row))
     followed = np.append(~other[end[:-1] - 1], False)  # by an event of the same key, after a silence
     later = high[np.minimum(end, len(row) - 1)]
-    passed = np.where(followed, later, np.where(width[start] > 0, np.minimum((window[start] + 1) * width[start], until), until))
+    passed = np.where(
+        followed, later, np.where(width[start] > 0, np.minimum((window[start] + 1) * width[start], until), until)
+    )
     names, of = np.bitwise_or.reduceat(bits, start), pattern[start]
     keep = (names & shapes.starts[of] != 0) & (end - start >= shapes.events[of])
     for column in range(shapes.clauses.shape[1]):

@@ -61,7 +61,9 @@ def touching(prepared: Prepared, layout: Layout, wanted: pa.Schema, batch: Any) 
     group, event, atom = group[keep], event[keep], atom[keep]
     order = np.lexsort((atom, group, event))
     group, event, atom = group[order], event[order], atom[order]
-    first = np.flatnonzero(np.concatenate([[True], (np.diff(event) != 0) | (np.diff(group) != 0)])) if len(event) else order
+    first = (
+        np.flatnonzero(np.concatenate([[True], (np.diff(event) != 0) | (np.diff(group) != 0)])) if len(event) else order
+    )
     rows = pa.array(event[first])
     lists = pa.ListArray.from_arrays(pa.array(np.append(first, len(atom)), pa.int32()), pa.array(atom, pa.int32()))
     columns: dict[str, Any] = {GROUP: pa.array(group[first], pa.int32()), ATOMS: lists}

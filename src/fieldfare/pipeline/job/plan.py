@@ -129,9 +129,7 @@ def detected(records: DataFrame, pipeline: Pipeline, fields: StructType | str | 
     texts = {name: one.text for name, one in pipeline.patterns.items()}
     how = pipeline.detect
     try:
-        found = detect(
-            Tables(read).events, texts, by=how.by, delay=how.delay or None, detector=pipeline.name
-        )
+        found = detect(Tables(read).events, texts, by=how.by, delay=how.delay or None, detector=pipeline.name)
     except DetectError as error:
         raise PipelineError(f"patterns: {error}") from None
     return as_table(found)
