@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import msgspec
 import pyarrow as pa
 import pytest
 
@@ -12,6 +15,7 @@ from fieldfare.pipeline.detection.operator import texts_of
 from fieldfare.pipeline.detection.plan import DetectPlan
 from fieldfare.pipeline.detection.shapes import shape
 from fieldfare.pipeline.job.config import PipelineError, parse
+from fieldfare.pipeline.job.plan import PATTERNS, check_unchanged
 
 COLUMNS = pa.struct(
     [
@@ -75,6 +79,19 @@ def test_shapes(text: str, clauses: list[set[str]], events: int, lifetime: int, 
     found = shape(parse_pattern(text, {"a": "A = 1", "b": "B = 1", "c": "C = 1"}))
     assert sorted(map(sorted, found.clauses)) == sorted(map(sorted, clauses))
     assert found[1:] == (events, lifetime, timed)
+
+
+def test_a_pipeline_refuses_the_state_of_other_patterns(tmp_path: Path) -> None:
+    before, after = (
+        msgspec.structs.replace(parse(text), state=str(tmp_path))
+        for text in (CARDS, CARDS.replace("1 hour", "2 hours"))
+    )
+    check_unchanged(before)
+    check_unchanged(after)  # only checked so far
+    (tmp_path / PATTERNS).mkdir()
+    check_unchanged(after)
+    with pytest.raises(PipelineError, match="they differ from those of the first run"):
+        check_unchanged(before)
 
 
 CARDS = """

@@ -50,7 +50,7 @@ class Layout:
 def layout(prepared: Prepared, given: Any, kept: Any) -> Layout:
     """Return the layout of a job; `given` and `kept` are struct types of Arrow. DetectError names a mistake."""
     fields: dict[str, Any] = {}
-    empty = as_batch(pa.array([], given), None)
+    empty = as_batch(pa.array([], given), prepared.references)
     for path in prepared.references:
         array = column_at(empty, path)
         if array is not None:

@@ -238,7 +238,7 @@ def _detecting(asked: Question, until: int | None) -> Callable[[Iterator[Any]], 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         events = [batch for batch in batches if batch.num_rows]
         if events:
-            yield history(plan.prepared(), found, pa.Table.from_batches(events, wanted), until)
+            yield history(plan.prepared(), found, pa.Table.from_batches(events).cast(wanted), until)
 
     return run
 

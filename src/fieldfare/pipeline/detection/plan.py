@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from hashlib import blake2b
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -60,6 +61,11 @@ class DetectPlan:
     def prepared(self) -> Prepared:
         """Return the compiled patterns; a process compiles them once."""
         return _prepared(self)
+
+    @property
+    def digest(self) -> str:
+        """A hash of the patterns: a state is of these patterns, and of no others."""
+        return blake2b(repr((self.texts, self.by)).encode(), digest_size=12).hexdigest()
 
 
 @lru_cache(maxsize=4)

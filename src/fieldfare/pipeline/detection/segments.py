@@ -122,6 +122,8 @@ def _ranks(column: Any) -> Ints | None:
         column = pa.array([repr(value) for value in column.to_pylist()], pa.string())
     if pt.is_null(column.type):
         return None
+    if pt.is_boolean(column.type):
+        column = column.cast(pa.int8())
     return pc.rank(column, sort_keys="ascending", tiebreaker="dense").to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 

@@ -12,6 +12,7 @@ messages, a single binary column, since Pandas has no types for lists of structs
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -40,6 +41,10 @@ _MESSAGE: Final = pa.schema([(DATA, pa.binary())])
 _LIMITS: Final = Limits(bytes=1 << 30, fields=1 << 20, string=1 << 30)
 
 
+class ChangedPatterns(ValueError):
+    """A stream goes on with the state of other patterns."""
+
+
 class Kept(NamedTuple):
     """The state of a key."""
 
@@ -49,6 +54,8 @@ class Kept(NamedTuple):
     """the time of the last event, which a tie may have moved on"""
     rows: tuple[tuple[str, tuple[Any, ...], Any], ...] = ()
     """the rows of the detector"""
+    digest: str = ""
+    """of the patterns and columns; a state is of use to no others"""
 
 
 class Step(NamedTuple):
@@ -203,9 +210,13 @@ def _packing(place: str, columns: pa.Schema) -> Any:
 
 def _stepping(plan: DetectPlan, layout: Layout, columns: pa.Schema) -> Any:
     """Return the function that Spark calls for a key with events, and for a key whose time has come."""
+    digest = f"{plan.digest}:{columns.to_string()}"
+    digest = blake2b(digest.encode(), digest_size=12).hexdigest()
 
     def run(_: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
-        kept = msgspec.msgpack.decode(state.get[0], type=Kept) if state.exists else Kept()
+        kept = msgspec.msgpack.decode(state.get[0], type=Kept) if state.exists else Kept(digest=digest)
+        if kept.digest != digest:
+            raise ChangedPatterns("the state is of other patterns or columns: begin with a new checkpoint")
         messages = () if state.hasTimedOut else (one for frame in frames for one in frame[DATA])
         events = [pa.ipc.read_record_batch(bytes(one), columns) for one in messages]
         passed = state.getCurrentWatermarkMs()
@@ -214,7 +225,7 @@ def _stepping(plan: DetectPlan, layout: Layout, columns: pa.Schema) -> Any:
             if state.exists:
                 state.remove()
         else:
-            state.update((msgspec.msgpack.encode(done.kept),))
+            state.update((msgspec.msgpack.encode(done.kept._replace(digest=digest)),))
             if done.wake < NEVER:
                 state.setTimeoutTimestamp(max(-(-done.wake // 1000) - 1, passed))
         if done.found is not None:

@@ -24,7 +24,7 @@ from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline import sinks
 from fieldfare.pipeline.batch import Batch, query_id
 from fieldfare.pipeline.job.config import Pipeline, PipelineError, sink_name
-from fieldfare.pipeline.job.plan import Names, Tables, detected, fields_of, planned, raw
+from fieldfare.pipeline.job.plan import PATTERNS, Names, Tables, detected, fields_of, planned, raw
 from fieldfare.pipeline.job.progress import describe, listening, observed
 from fieldfare.pipeline.job.report import Reporter
 from fieldfare.pipeline.job.subscriptions import followed
@@ -33,8 +33,6 @@ from fieldfare.pipeline.sinks.interface import MatchSink, Table
 from fieldfare.pipeline.spark import is_remote, spark_session
 
 CHECKPOINT: Final = "checkpoint"
-PATTERNS: Final = "checkpoint-patterns"
-"""the checkpoint of the composite events, with the state of all patterns"""
 LOG: Final = "spark.log"
 """the file of Spark's messages, in the folder of the state"""
 _PATIENCE: Final = 60
