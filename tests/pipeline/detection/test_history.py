@@ -11,12 +11,13 @@ from tests.examples import few
 from tests.patterns.test_detector import TEXTS
 from tests.patterns.test_language import FILTERS, PARALLEL
 from tests.patterns.trees import offers, trees
+from tools.effort import steps
 
 from fieldfare.patterns import Detector, Pattern, parse_pattern
 from fieldfare.patterns.definition import Pattern as Compiled
 from fieldfare.patterns.expression import Expression
 from fieldfare.patterns.runs import Offer
-from fieldfare.patterns.stamps import Occurrence, microseconds
+from fieldfare.patterns.stamps import SECOND, Occurrence, microseconds
 from fieldfare.pipeline.detection import touching
 from fieldfare.pipeline.detection.layout import Layout, layout
 from fieldfare.pipeline.detection.operator import history
@@ -118,3 +119,21 @@ def test_any_tree_tells_the_same_in_a_history(tree: Any, story: list[Offer]) -> 
         return
     events = in_order(story)
     assert found_in({"p": made}, events, UNTIL) == expected({"p": made}, events, UNTIL)
+
+
+def test_events_of_no_detection_take_no_step_of_python() -> None:
+    """Ten times the events, of which none has its counterpart in time, take no more lines of Python."""
+    patterns = {"p": parse_pattern("(a followed by b) within 2s for each v", FILTERS)}
+    made, columns = prepared(patterns)
+    way = touching.schema(columns, [])
+
+    def lines(count: int) -> int:
+        events = [
+            Occurrence(at * SECOND, at * SECOND, {"name": str(at), "v": at % 7, "AB"[at // 7 % 2]: 1}, "", at)
+            for at in range(0, 4 * count, 4)
+        ]
+        touched = pa.Table.from_batches([touching.touching(made, columns, way, sent(events))], way)
+        return steps(lambda: history(made, columns, touched, None))
+
+    lines(100)  # what is cached is cached
+    assert lines(3000) <= lines(300) + 100

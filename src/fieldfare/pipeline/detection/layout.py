@@ -47,8 +47,11 @@ class Layout:
     """the struct of an event in the list of constituents"""
 
 
-def layout(prepared: Prepared, given: Any, kept: Any) -> Layout:
-    """Return the layout of a job; `given` and `kept` are struct types of Arrow. DetectError names a mistake."""
+def layout(prepared: Prepared, given: Any, kept: Any, known: Sequence[str] = ()) -> Layout:
+    """Return the layout of a job; `given` and `kept` are struct types of Arrow. DetectError names a mistake.
+
+    `known` are all fields of the events, of which `given` has those that patterns look at.
+    """
     fields: dict[str, Any] = {}
     empty = as_batch(pa.array([], given), prepared.references)
     for path in prepared.references:
@@ -62,15 +65,14 @@ def layout(prepared: Prepared, given: Any, kept: Any) -> Layout:
         looked = [*one.pattern.keys, *(reference.path for reference in references(one.pattern) if reference.path)]
         for path in looked:
             if path not in fields:
-                raise DetectError(f"pattern {one.name!r}: {_unknown(path, empty, given)}")
+                raise DetectError(f"pattern {one.name!r}: {_unknown(path, known or [part.name for part in given])}")
         for path in one.pattern.keys:
             if not _is_key(column_at(empty, path, cast=False).type):
                 raise DetectError(f"pattern {one.name!r}: {path} is a {fields[path]}, which is no key; cast it")
     return Layout(fields, _selected(prepared, fields), keys, kept)
 
 
-def _unknown(path: str, empty: Any, given: Any) -> str:
-    names = sorted({*empty.schema.names, *(part.name for part in given)})
+def _unknown(path: str, names: Sequence[str]) -> str:
     near = get_close_matches(path, names, 1)
     meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
     return f"the events have no single value {path}; {meant}"

@@ -37,7 +37,8 @@ from fieldfare.pipeline.workers import check_workers
 
 Patterns = Mapping[str, Pattern | str] | Pattern | str | DataFrame
 PLACE: Final = "fieldfare place"
-_MOMENT: Final = "fieldfare moment"
+_MOMENT: Final = "fieldfare_moment"
+"""Spark reads it as an expression"""
 _SINGLE: Final = "pattern"
 """the name of a pattern that is given without a name"""
 
@@ -155,7 +156,7 @@ def question(
         *([F.col("rest").alias(REST)] if table else []),
     )
     kinds = {field.name: to_arrow_type(field.dataType, timezone="UTC") for field in sent.schema}
-    found = layout(prepared, kinds[GIVEN], kinds[KEPT])
+    found = layout(prepared, kinds[GIVEN], kinds[KEPT], [*fields])
     ties = [kinds[f"{TIE}{at}"] for at in range(len(ordered) - 1)]
     return Question(plan, found, sent, touching.schema(found, ties))
 

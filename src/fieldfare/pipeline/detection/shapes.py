@@ -74,7 +74,7 @@ def _smallest(clauses: set[Clause]) -> list[Clause]:
 def _fewest(tree: t.Tree, timers: frozenset[str]) -> int:
     match tree:
         case t.Atom():
-            return 0 if timers.intersection(tree.within) else 1
+            return 0 if timers.intersection(tree.within if tree.negated else tree.names) else 1
         case t.Repetition():
             return tree.low * _fewest(tree.body, timers)
         case t.Alternation():

@@ -145,8 +145,8 @@ def check_unchanged(pipeline: Pipeline) -> None:
     now = msgspec.json.format(msgspec.json.encode((pipeline.patterns, pipeline.detect)))
     if begun.exists() and kept.exists() and kept.read_bytes() != now:
         raise PipelineError(
-            f"patterns: they differ from those of the first run, in {kept}: change them back, or remove {begun} to begin"
-            " anew, with the beginning of the source"
+            f"patterns: they differ from those of the first run, in {kept}: change them back, or remove {begun} to"
+            " begin anew, with the beginning of the source"
         )
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(now)
