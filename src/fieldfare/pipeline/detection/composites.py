@@ -24,7 +24,7 @@ NUMBER: Final = "fieldfare number"
 
 
 def schema(layout: Layout) -> pa.Schema:
-    """Return the columns that workers make."""
+    """Return the columns of composite events, as workers make the columns."""
     item = pa.struct([("name", pa.string()), ("ts_lo", TIME), ("ts_hi", TIME), ("event", layout.kept)])
     key = pa.struct([(path, layout.fields[path]) for path in layout.keys] or [("none", pa.null())])
     return pa.schema(
@@ -76,7 +76,7 @@ def _taken(column: Any, rows: list[int]) -> Any:
 
 
 def _keys(prepared: Prepared, layout: Layout, table: Any, found: list[Found], kind: Any) -> Any:
-    """Return the keys; a field that is not of the key of a pattern is null."""
+    """Return the keys; fields outside of the key of a pattern are null."""
     columns = []
     for path in layout.keys:
         mine = [path in prepared.sought[number].pattern.keys for number, _, _ in found]
@@ -95,7 +95,7 @@ def selected(pattern: Pattern, match: Match) -> Iterable[tuple[str, Any]]:
 
 
 def _ids(prepared: Prepared, table: Any, found: list[Found]) -> list[str]:
-    """Return ids that depend on nothing but the detections: a batch that comes again has the same."""
+    """Return ids made of the detections and nothing else: a repeated batch has the same ids."""
     paths = {path for number, _, _ in found for path in prepared.sought[number].pattern.keys}
     values = {path: _taken(table[FIELD + path], [row for _, row, _ in found]).to_pylist() for path in paths}
     seen: Counter[str] = Counter()
@@ -111,7 +111,7 @@ def _ids(prepared: Prepared, table: Any, found: list[Found]) -> list[str]:
 
 
 def renumbered(match: Match, places: Mapping[int, int]) -> Match:
-    """Return a match whose events have other numbers, by their identity: the rows of a table."""
+    """Return a match with other numbers for the events, by identity: the rows of a table."""
     return match._replace(items=_renumbered(match.items, places))
 
 

@@ -1,6 +1,6 @@
-"""`Layout`: the columns of composite events, and of the events on their way; checked before a job runs.
+"""`Layout`: the columns of composite events, and of events on the way to keys; checked before a job runs.
 
-Paths of fields become columns of their own, so that a worker sorts and decodes no more than patterns look at. An error
+Each path of a field becomes a column, so that a worker sorts and decodes no more than patterns look at. An error
 names the pattern and the field.
 """
 
@@ -35,7 +35,7 @@ class DetectError(ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """The types of columns."""
+    """Arrow types of all columns behind the first filter."""
 
     fields: Mapping[str, Any]
     """of the fields that keys, conditions and selections look at, by path"""
@@ -50,7 +50,7 @@ class Layout:
 def layout(prepared: Prepared, given: Any, kept: Any, known: Sequence[str] = ()) -> Layout:
     """Return the layout of a job; `given` and `kept` are struct types of Arrow. DetectError names a mistake.
 
-    `known` are all fields of the events, of which `given` has those that patterns look at.
+    `known` are all fields of the events, and `given` has the fields in patterns.
     """
     fields: dict[str, Any] = {}
     empty = as_batch(pa.array([], given), prepared.references)
@@ -105,7 +105,7 @@ def _at(columns: Mapping[str, Any], path: str) -> Any:
 
 
 def _column_type(kind: Any) -> Any:
-    """Return the type of a field in conditions: a decimal is a number, as an event has it."""
+    """Return the type of a field in conditions: a decimal is a number, as in an event."""
     if pt.is_decimal(kind):
         return pa.int64() if kind.scale == 0 and kind.precision <= _WHOLE else pa.float64()
     return kind
@@ -178,7 +178,7 @@ def _sample(kind: Any) -> object:
 
 
 def _kind_of(value: object) -> Any:
-    """Return the type of a computed value; a number that was computed may be a fraction."""
+    """Return the type of a computed value; a computed number may be a fraction."""
     if isinstance(value, bool):
         return pa.bool_()
     if isinstance(value, (int, float)):

@@ -3,8 +3,8 @@
     from fieldfare.pipeline import detect
     found = detect(events, {"fraud": "small: [amount < 10] large: [amount > 500] ... for each card"})
 
-Over a history the events that no atom matches are left out columnwise, and the others go to their keys (`touching`). A
-task sorts the events of its keys, drops the segments in which no detection is possible (`segments`), and runs the
+Over a history, events without a matching atom are left out columnwise, and the others go to tasks by key (`touching`). A
+task sorts the events of each key, drops the segments in which no detection is possible (`segments`), and runs the
 automata of a node over the others (`running`).
 """
 
@@ -37,8 +37,6 @@ from fieldfare.pipeline.workers import check_workers
 
 Patterns = Mapping[str, Pattern | str] | Pattern | str | DataFrame
 PLACE: Final = "fieldfare place"
-_MOMENT: Final = "fieldfare_moment"
-"""Spark reads it as an expression"""
 _SINGLE: Final = "pattern"
 """the name of a pattern that is given without a name"""
 
@@ -70,17 +68,17 @@ def detect(
     """Return the composite events of patterns, a row for each detection.
 
     Args:
-        events: a DataFrame whose columns are the fields of events, or an event table (`read_table`, `normalise`).
+        events: a DataFrame with the fields of events as columns, or an event table (`read_table`, `normalise`).
         patterns: patterns by name, as texts or `Pattern`; one pattern; or a DataFrame with the columns `name` and
             `pattern`, a text.
-        by: fields added to the key of every pattern: each of their values is a history of its own.
-        order: the column with the time of the events, by default `time`, and the columns that decide between events of
-            the same time. With such columns events of a key follow each other, as in a node; without them, events of
-            the same time are simultaneous, and neither is before the other.
+        by: fields added to the key of every pattern: each value is a separate history.
+        order: the column with the time of the events, by default `time`, and columns to decide between events of the
+            same time. With such columns events of a key follow each other, as in a node; without, events of the same
+            time are simultaneous, and neither is before the other.
         begin: the column with the time at which an event began, if an event is an interval; `order` has the ends.
         until: the end of the history, up to which the timers of `not ... within` strike behind the last event; by
             default the time of the last event of all.
-        columns: the columns that are fields, or fields by name with their columns, as for `match_events`.
+        columns: names of the columns with fields, or a mapping of fields to columns, as for `match_events`.
         keep: the columns of the events in the list of constituents, by default all.
         detector: the field `detector` of the composite events.
         delay: of a stream, how late events may come, such as `10 seconds`; by default the longest `allow ... of
@@ -104,16 +102,14 @@ def detect(
 
 
 def _streamed(asked: Question, prepared: Prepared, delay: str | None) -> DataFrame:
-    """Return the composite events of a stream; a pattern whose state could grow without bound is refused."""
+    """Return the composite events of a stream; a pattern with a state without bound is refused."""
     for one in prepared.sought:
         try:
             check(one.pattern, Bounds())
         except Unbounded as error:
             raise DetectError(f"pattern {one.name!r}: {error}") from None
     wait = delay or f"{max(one.disorder for one in prepared.sought)} microseconds"
-    moment = F.timestamp_micros(F.col(quoted(HIGH)))
-    timed = asked._replace(frame=asked.frame.withColumn(_MOMENT, moment).withWatermark(_MOMENT, wait))
-    return streamed(touched(timed), PLACE, asked.plan, asked.layout, asked.columns)
+    return streamed(touched(asked, clock=True), PLACE, asked.plan, asked.layout, asked.columns, wait)
 
 
 def question(
@@ -126,7 +122,7 @@ def question(
     columns: Mapping[str, str | Column] | Sequence[str] | None = None,
     keep: Sequence[str] | None = None,
 ) -> Question:
-    """Check the arguments of `detect`, and choose the columns that go to workers."""
+    """Check the arguments of `detect`, and choose the columns for workers."""
     check_workers(events.sparkSession)
     plan = DetectPlan(texts_of(patterns), (by,) if isinstance(by, str) else tuple(by))
     prepared = plan.prepared()
@@ -203,8 +199,8 @@ def _micros(name: str) -> Column:
     return F.unix_micros(F.col(quoted(name)).cast("timestamp"))
 
 
-def touched(asked: Question) -> DataFrame:
-    """Return the events that patterns look at, with the place of their key."""
+def touched(asked: Question, *, clock: bool = False) -> DataFrame:
+    """Return the events with a matching atom and the place of the key; with a `clock`, also the time of each batch."""
     plan, found, wanted = asked.plan, asked.layout, asked.columns
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
@@ -212,6 +208,8 @@ def touched(asked: Question) -> DataFrame:
         for batch in batches:
             if batch.num_rows:
                 yield touching.touching(prepared, found, wanted, batch)
+                if clock and batch.column(HIGH).null_count < batch.num_rows:
+                    yield touching.clock(wanted, batch)
 
     frame = asked.frame.mapInArrow(run, from_arrow_schema(wanted))
     return frame.withColumn(PLACE, _place(plan.prepared(), found))

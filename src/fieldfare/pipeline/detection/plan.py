@@ -1,7 +1,7 @@
-"""`DetectPlan`: the data of a worker for detection, and `Prepared`, what a worker makes of it once.
+"""`DetectPlan`: the data of a worker for detection, and `Prepared`, the compiled form in a worker.
 
 The filters of all patterns stand in one index, each distinct filter once. Patterns with the same key make a *group*:
-an event goes once to the events of its key in each group that looks at it. A pattern without a key is a group alone.
+an event goes once to each group with a pattern for the event. A pattern without a key is a group alone.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.index import Index
 from fieldfare.patterns import composite_type, parse_pattern
-from fieldfare.patterns.conditions import Reference
+from fieldfare.patterns.conditions import Condition, Reference, Selection
 from fieldfare.patterns.definition import Pattern
 from fieldfare.pipeline.detection.shapes import Shape, shape
-from fieldfare.pipeline.match.catalogue import About, Opened
+from fieldfare.pipeline.match.catalogue import About, Opened, looked_at
 
 Ints = NDArray[np.int64]
 Bits = NDArray[np.uint64]
@@ -59,12 +59,12 @@ class DetectPlan:
     by: tuple[str, ...] = ()
 
     def prepared(self) -> Prepared:
-        """Return the compiled patterns; a process compiles them once."""
+        """Return the compiled patterns; a process compiles a plan once."""
         return _prepared(self)
 
     @property
     def digest(self) -> str:
-        """A hash of the patterns: a state is of these patterns, and of no others."""
+        """A hash of the patterns, for the state of a stream."""
         return blake2b(repr((self.texts, self.by)).encode(), digest_size=12).hexdigest()
 
 
@@ -74,7 +74,7 @@ def _prepared(plan: DetectPlan) -> Prepared:
 
 
 class Prepared:
-    """The patterns of a job, compiled, with one index for all filters."""
+    """The patterns of a job, compiled, with a common index for all filters."""
 
     def __init__(self, plan: DetectPlan) -> None:
         """Parse the patterns, and make the index."""
@@ -103,16 +103,13 @@ class Prepared:
 
     @cached_property
     def opened(self) -> Opened:
-        """The filters of all patterns, for `matched`: numbers are those of atoms."""
+        """The filters of all patterns, for `matched`: numbers are numbers of atoms."""
         index: Index[int] = Index((number, filter) for filter, number in self._atoms.items())
-        looked = [filter.fields() for filter in self._atoms]
-        known = [paths for paths in looked if paths is not None]
-        fields = None if len(known) < len(looked) else sorted(frozenset().union(*known))
-        return Opened(About(1, len(self._atoms), fields), index, None, None)
+        return Opened(About(1, len(self._atoms), looked_at([*self._atoms])), index, None, None)
 
     @cached_property
     def references(self) -> list[str]:
-        """The fields that keys, conditions and selections look at."""
+        """The fields in keys, conditions and selections."""
         found: dict[str, None] = dict.fromkeys(chain.from_iterable(self.keys))
         for one in self.sought:
             found |= dict.fromkeys(reference.path for reference in references(one.pattern) if reference.path)
@@ -120,12 +117,12 @@ class Prepared:
 
     @cached_property
     def groups_of(self) -> Ranges:
-        """By atom: the groups with patterns that look at it."""
+        """By atom: the groups with a pattern of the atom."""
         numbers = ({self.sought[pattern].group for pattern, _ in entries} for entries in self._concerned)
         return Ranges.of([[(group, 0) for group in sorted(some)] for some in numbers])
 
     def entries(self, group: int) -> Ranges:
-        """By atom: the patterns of a group that look at it, with the bits of the names."""
+        """By atom: the patterns of a group with the atom, and the bits of the names."""
         found = self._entries.get(group)
         if found is None:
             mine = [[one for one in entries if self.sought[one[0]].group == group] for entries in self._concerned]
@@ -158,7 +155,7 @@ class Ranges(NamedTuple):
         return cls(np.cumsum(counts) - counts, counts, pairs[:, 0], pairs[:, 1])
 
     def spread(self, numbers: Ints) -> tuple[Ints, Ints]:
-        """Return the places of the pairs of some lists, and for each the place of its list in `numbers`."""
+        """Return the places of the pairs of some lists, and for each pair the place of the list in `numbers`."""
         counts = self.counts[numbers]
         before = np.cumsum(counts) - counts
         of = np.repeat(np.arange(len(numbers)), counts)
@@ -205,5 +202,6 @@ def _mask(names: frozenset[Any], bits: Mapping[str, int]) -> np.uint64:
 
 
 def references(pattern: Pattern) -> list[Reference]:
-    """Return the values that conditions and selections of a pattern look at."""
-    return [one for part in (*pattern.conditions, *pattern.selections) for one in part.references]
+    """Return the values in conditions and selections of a pattern."""
+    parts: list[Condition | Selection] = [*pattern.conditions, *pattern.selections]
+    return [one for part in parts for one in part.references]

@@ -1,4 +1,4 @@
-"""The automata over segments: the only part of a history that takes a step of Python for an event."""
+"""The automata over segments: only here an event of a history takes steps of Python."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NO_FIELDS: Final[Mapping[str, Any]] = {}
 
 
 class Found(NamedTuple):
-    """A detection: number of the pattern, a row of the key, and the match, whose events have numbers of rows."""
+    """A detection: number of the pattern, a row of the key, and the match with numbers of rows for events."""
 
     pattern: int
     row: int
@@ -31,7 +31,7 @@ class Found(NamedTuple):
 
 
 def detections(prepared: Prepared, rows: Rows, segments: Segments) -> Iterator[Found]:
-    """Run each pattern over its segments."""
+    """Run the patterns over all segments."""
     fields = _fields(prepared, rows, segments)
     low, high = rows.low.tolist(), rows.high.tolist()
     names = Labels(prepared)
@@ -46,7 +46,7 @@ def detections(prepared: Prepared, rows: Rows, segments: Segments) -> Iterator[F
 
 
 def _run(sought: Sought, touches: Iterator[tuple[Occurrence, frozenset[Label]]], until: int) -> Iterator[Match]:
-    """Run a pattern over the events of a segment, then let its timers strike; as a `Detector` does for a key."""
+    """Run a pattern over the events of a segment, then let the timers strike; as a `Detector` does for a key."""
     pattern = sought.pattern
     program, policy, starts = pattern.program, pattern.policy, sought.starts
     machine = initial(program, policy)
@@ -85,7 +85,7 @@ def _run(sought: Sought, touches: Iterator[tuple[Occurrence, frozenset[Label]]],
 
 
 def _fields(prepared: Prepared, rows: Rows, segments: Segments) -> dict[int, Mapping[str, Any]]:
-    """Return the fields of the events that conditions or selections look at, by row."""
+    """Return the fields in conditions and selections, by row."""
     wanted = [number for number, one in enumerate(prepared.sought) if one.pattern.bindings is not None]
     chosen = [at for at, number in enumerate(segments.pattern.tolist()) if number in set(wanted)]
     places = sorted({row for at in chosen for row in segments.row[segments.start[at] : segments.end[at]].tolist()})

@@ -1,8 +1,8 @@
 """The events of a partition in order, and the segments in which a pattern may be detected; all columnwise.
 
-A row is an event in a group, with the atoms that it matches. Rows are sorted by key and time. A *touch* is a row with a
-pattern that looks at it; a *segment* is a run of touches of a pattern and a key, at whose ends no instance is open. Of
-the segments, only those remain in which the names of a detection occur (`shapes`).
+A row is an event in a group, with the matching atoms. Rows are sorted by key and time. A *touch* is a row with a
+pattern of a matching atom; a *segment* is a run of touches of a pattern and a key, with no instance open before and
+after. Only segments with the names of a detection remain (`shapes`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """Touches, by pattern and row, and the segments among them that may have a detection."""
+    """Touches, by pattern and row, and the segments with a possible detection."""
 
     pattern: Ints
     """by segment"""
@@ -58,8 +58,8 @@ class Segments(NamedTuple):
 def arranged(prepared: Prepared, table: Any, *, after: int = -NEVER) -> Rows:
     """Return the rows by key and time, and by the columns of ties.
 
-    With columns of ties, events of a key have different times afterwards, and later ones than `after`: each at least a
-    microsecond after the one before, as in a node.
+    With columns of ties, events of a key have different times afterwards, all later than `after`: each at least a
+    microsecond after the event before, as in a node.
     """
     group = table[GROUP].to_numpy().astype(np.int64)
     low, high = table[LOW].to_numpy(), table[HIGH].to_numpy()
@@ -103,7 +103,7 @@ def _codes(column: Any) -> Ints:
 
 
 def _untied(table: Any, order: Ints, tied: Any) -> Ints:
-    """Return the order with equal times decided by the columns of ties, or else by everything that the events have."""
+    """Return the order with equal times decided by the columns of ties, or else by the whole content."""
     at = np.flatnonzero(np.concatenate([tied, [False]]) | np.concatenate([[False], tied]))
     run = np.cumsum(np.concatenate([[True], ~tied]))[at]
     names = [name for name in table.schema.names if name.startswith(TIE)]
@@ -115,7 +115,7 @@ def _untied(table: Any, order: Ints, tied: Any) -> Ints:
 
 
 def _ranks(column: Any) -> Ints | None:
-    """Return the places of values in their order; by their texts for values without an order."""
+    """Return the places of values in order; values without an order are compared as texts."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pt.is_nested(column.type):
@@ -128,7 +128,7 @@ def _ranks(column: Any) -> Ints | None:
 
 
 def _apart(high: Ints, new: Any, after: int) -> Ints:
-    """Return times that rise within each key, the first after a time, each as small as it can be."""
+    """Return rising times within each key, the first after a time, each as small as possible."""
     found = high.copy()
     starts = [*np.flatnonzero(new).tolist(), len(high)]
     wrong = np.concatenate([np.flatnonzero((np.diff(high) <= 0) & ~new[1:]) + 1, np.flatnonzero(new & (high <= after))])
@@ -140,12 +140,13 @@ def _apart(high: Ints, new: Any, after: int) -> Ints:
 
 
 def segments(prepared: Prepared, rows: Rows, until: int) -> Segments:
-    """Return the segments that may have a detection, when time goes on to `until` behind the last event."""
+    """Return the segments with a possible detection, when time goes on to `until` behind the last event."""
     pattern, row, bit = _touches(prepared, rows)
     order = np.argsort(pattern, kind="stable")
     pattern, row, bits = pattern[order], row[order], np.left_shift(np.uint64(1), bit[order].astype(np.uint64))
     if not len(row):
-        return Segments(*(np.zeros(0, np.int64) for _ in range(5)), bits)
+        none = np.zeros(0, np.int64)
+        return Segments(none, none, none, none, none, bits)
     first = np.concatenate([[True], (np.diff(pattern) != 0) | (np.diff(row) != 0)])
     if not first.all():
         places = np.flatnonzero(first)
@@ -170,7 +171,7 @@ def segments(prepared: Prepared, rows: Rows, until: int) -> Segments:
 
 
 def _touches(prepared: Prepared, rows: Rows) -> tuple[Ints, Ints, Ints]:
-    """Return patterns, rows and bits: an item for each row, pattern that looks at it, and name that it has there."""
+    """Return patterns, rows and bits: an item for each row, pattern of a matching atom, and name."""
     lists = rows.table[ATOMS]
     lists = lists.combine_chunks() if isinstance(lists, pa.ChunkedArray) else lists
     counts = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
@@ -189,5 +190,5 @@ def _touches(prepared: Prepared, rows: Rows) -> tuple[Ints, Ints, Ints]:
 
 
 def forever(until: int | None) -> int:
-    """Return the time up to which timers strike behind the last event; none strike without one."""
+    """Return the time up to which timers strike behind the last event; none strike without a time."""
     return -NEVER if until is None else until

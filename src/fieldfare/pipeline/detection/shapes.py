@@ -1,6 +1,6 @@
-"""`Shape`: what the tree of a pattern says about all its detections, so that most events need no automaton.
+"""`Shape`: facts about all detections of a pattern, from the tree, so that most events need no automaton.
 
-A history is cut into *segments*: successive events of a key that a pattern looks at. A segment in which a detection is
+A history is cut into *segments*: successive events of a key with a name in a pattern. A segment in which a detection is
 impossible is dropped columnwise. A shape may only err towards "possible": the automaton decides.
 """
 
@@ -67,7 +67,7 @@ def _clauses(tree: t.Tree, timers: frozenset[str]) -> set[Clause]:
 
 
 def _smallest(clauses: set[Clause]) -> list[Clause]:
-    """Leave out clauses that follow from others."""
+    """Leave out clauses implied by others."""
     return [one for one in clauses if not any(other < one for other in clauses)]
 
 
@@ -86,7 +86,7 @@ def _fewest(tree: t.Tree, timers: frozenset[str]) -> int:
 
 
 def _timed(tree: t.Tree, timers: frozenset[str]) -> bool:
-    """Tell whether an atom waits for a time event, and not only fails by it."""
+    """Tell whether an atom waits for a time event, instead of only failing."""
     if isinstance(tree, t.Atom):
         return tree.negated or not timers.isdisjoint(tree.names)
     return any(_timed(child, timers) for child in t.children(tree))
@@ -95,7 +95,7 @@ def _timed(tree: t.Tree, timers: frozenset[str]) -> bool:
 def _lifetime(pattern: Pattern) -> int:
     """Return the time without events that ends all instances.
 
-    After an event each timer of the tree starts once more at most, unless it stands in a repetition.
+    After an event each timer of the tree starts once more at most, repetitions aside.
     """
     if pattern.policy.one_shot:
         return NEVER  # its end is remembered

@@ -1,11 +1,11 @@
 """Detection in a stream: a step for each key, with the rows of a detector as state, and timers of event time.
 
-Events wait in the state until the watermark has passed them, so that a stream tells what a history tells, whatever the
-order of arrival; an event behind the watermark is left out. The state of a key is what `rows` writes of a detector, and
-the waiting events; it ends when no instance is open and no event waits.
+Events wait in the state until the watermark has passed, so that a stream tells the same as a history, in any order of
+arrival; an event behind the watermark is left out. The state of a key is the rows of a detector (`rows`), and the
+waiting events; the state ends when no instance is open and no event waits.
 
-Spark keeps the state in its state store, in the same checkpoint as the offsets: a micro-batch that is done again begins
-with the same state and has the same composite events, with the same ids. Events and composite events pass as Arrow
+Spark keeps the state in a state store, in the same checkpoint as the offsets: a repeated micro-batch begins with the
+same state and has the same composite events, with the same ids. Events and composite events pass as Arrow
 messages, a single binary column, since Pandas has no types for lists of structs.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -31,13 +31,13 @@ from fieldfare.patterns import rows as stored_rows
 from fieldfare.patterns.detector import Names
 from fieldfare.patterns.runs import NEVER
 from fieldfare.pipeline.detection import composites
-from fieldfare.pipeline.detection.layout import Layout
+from fieldfare.pipeline.detection.layout import TIME, Layout
 from fieldfare.pipeline.detection.plan import DetectPlan, Prepared
 from fieldfare.pipeline.detection.running import Found, Labels
-from fieldfare.pipeline.detection.segments import ATOMS, FIELD, HIGH, KEPT, Rows, arranged
+from fieldfare.pipeline.detection.segments import ATOMS, FIELD, GROUP, HIGH, KEPT, Rows, arranged
+from fieldfare.pipeline.detection.touching import CLOCK
 
 DATA: Final = "data"
-_MESSAGE: Final = pa.schema([(DATA, pa.binary())])
 _LIMITS: Final = Limits(bytes=1 << 30, fields=1 << 20, string=1 << 30)
 
 
@@ -121,7 +121,7 @@ def _stored(kept: Kept) -> dict[str, dict[tuple[Any, ...], Any]]:
 
 
 def _touches(prepared: Prepared, rows: Rows) -> Iterator[tuple[Occurrence, list[tuple[int, frozenset[Any]]]]]:
-    """Yield the events with the patterns that look at each, and the names that it has there."""
+    """Yield the events, each with patterns and the names in these patterns."""
     if not len(rows.high):
         return
     labels = Labels(prepared)
@@ -143,7 +143,7 @@ def _touches(prepared: Prepared, rows: Rows) -> Iterator[tuple[Occurrence, list[
 
 
 def _made(prepared: Prepared, layout: Layout, found: list[Any]) -> Any:
-    """Return the composite events of detections, whose events hold their columns."""
+    """Return the composite events of detections; the events hold the columns as messages."""
     numbers = {one.name: number for number, one in enumerate(prepared.sought)}
     events = [event for one in found for _, event in one.match.events]
     places: dict[int, int] = {id(event): at for at, event in enumerate(events)}
@@ -164,7 +164,7 @@ def _chunk(column: Any) -> Any:
 
 
 def _message(table: pa.Table) -> bytes:
-    """Return a table as an Arrow message without its schema; empty for a table without rows."""
+    """Return a table as an Arrow message without the schema; empty for a table without rows."""
     if not table.num_rows:
         return b""
     batch = table.combine_chunks().to_batches()[0]
@@ -174,9 +174,15 @@ def _message(table: pa.Table) -> bytes:
 # On Spark
 
 
-def streamed(frame: DataFrame, place: str, plan: DetectPlan, layout: Layout, columns: pa.Schema) -> DataFrame:
-    """Return the composite events of a stream of events that patterns look at, by the place of their key."""
-    packed = frame.mapInArrow(_packing(place, columns), f"place long, {DATA} binary")
+def streamed(  # noqa: PLR0917
+    frame: DataFrame, place: str, plan: DetectPlan, layout: Layout, columns: pa.Schema, wait: str
+) -> DataFrame:
+    """Return the composite events of a stream of events with the place of the key, and of rows with the time.
+
+    Spark wants the watermark behind the last function over batches: rows with the time carry the time of all events.
+    """
+    packed = frame.mapInArrow(_packing(place, columns), f"place long, {DATA} binary, moment timestamp")
+    packed = packed.withWatermark("moment", wait)
     stepping = _stepping(plan, layout, columns)
     stated = packed.groupBy("place").applyInPandasWithState(
         stepping, f"{DATA} binary", "state binary", "append", GroupStateTimeout.EventTimeTimeout
@@ -192,7 +198,7 @@ def streamed(frame: DataFrame, place: str, plan: DetectPlan, layout: Layout, col
 
 
 def _packing(place: str, columns: pa.Schema) -> Any:
-    """Return the function that makes a message of the events of each place in a batch."""
+    """Return the function of workers that makes messages of the events of a batch, by place."""
 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         for batch in batches:
@@ -202,14 +208,27 @@ def _packing(place: str, columns: pa.Schema) -> Any:
             table = pa.Table.from_batches([batch.select(columns.names)]).cast(columns).take(pa.array(order))
             starts = np.flatnonzero(np.concatenate([[True], np.diff(sorted_places) != 0])) if len(order) else order
             ends = np.append(starts[1:], len(order))
-            messages = [_message(table.slice(start, end - start)) for start, end in zip(starts, ends, strict=True)]
-            yield pa.record_batch({"place": pa.array(sorted_places[starts]), DATA: pa.array(messages, pa.binary())})
+            high = table[HIGH].to_numpy()
+            latest = np.maximum.reduceat(high, starts) if len(starts) else high
+            spans = [table.slice(start, end - start) for start, end in zip(starts, ends, strict=True)]
+            yield pa.record_batch(
+                {
+                    "place": pa.array(sorted_places[starts]),
+                    DATA: pa.array([_events(span) for span in spans], pa.binary()),
+                    "moment": pa.array(latest, pa.int64()).cast(TIME),
+                }
+            )
 
     return run
 
 
+def _events(table: pa.Table) -> bytes | None:
+    """Return the events of a place as a message; None for a row with the time alone."""
+    return None if table[GROUP][0].as_py() == CLOCK else _message(table)
+
+
 def _stepping(plan: DetectPlan, layout: Layout, columns: pa.Schema) -> Any:
-    """Return the function that Spark calls for a key with events, and for a key whose time has come."""
+    """Return the function for a key with events, and for a key after a timer."""
     digest = f"{plan.digest}:{columns.to_string()}"
     digest = blake2b(digest.encode(), digest_size=12).hexdigest()
 
@@ -217,7 +236,7 @@ def _stepping(plan: DetectPlan, layout: Layout, columns: pa.Schema) -> Any:
         kept = msgspec.msgpack.decode(state.get[0], type=Kept) if state.exists else Kept(digest=digest)
         if kept.digest != digest:
             raise ChangedPatterns("the state is of other patterns or columns: begin with a new checkpoint")
-        messages = () if state.hasTimedOut else (one for frame in frames for one in frame[DATA])
+        messages = () if state.hasTimedOut else (one for frame in frames for one in frame[DATA] if one is not None)
         events = [pa.ipc.read_record_batch(bytes(one), columns) for one in messages]
         passed = state.getCurrentWatermarkMs()
         done = step(plan.prepared(), layout, columns, kept, events, passed * 1000)

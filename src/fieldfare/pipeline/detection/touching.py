@@ -1,8 +1,7 @@
-"""The first filter: of all events, only those that some atom of some pattern matches are shuffled to their keys.
+"""The first filter: only events with a matching atom of some pattern are shuffled to tasks by key.
 
-Atoms are matched columnwise, by the shared index. An event comes out once for each group of patterns with an atom that
-it matches, if it has the key of the group; what goes on are the fields that patterns look at, and the columns of the
-result.
+Atoms are matched columnwise, by the shared index. An event comes out once for each group of patterns with a
+matching atom, if the event has the key of the group, with the fields in patterns and the columns of the result.
 """
 
 from __future__ import annotations
@@ -23,10 +22,12 @@ from fieldfare.pipeline.match.pairs import matched
 
 GIVEN: Final = "fieldfare given"
 REST: Final = "fieldfare rest"
+CLOCK: Final = -1
+"""the group of a row that only tells the time"""
 
 
 def schema(layout: Layout, ties: Sequence[Any]) -> pa.Schema:
-    """Return the columns of events on their way; `ties` are the types of the columns of ties."""
+    """Return the columns of events on the way to keys; `ties` are the types of the columns of ties."""
     return pa.schema(
         [
             (GROUP, pa.int32()),
@@ -41,7 +42,7 @@ def schema(layout: Layout, ties: Sequence[Any]) -> pa.Schema:
 
 
 def touching(prepared: Prepared, layout: Layout, wanted: pa.Schema, batch: Any) -> Any:
-    """Return the events of a batch that patterns look at, in the columns of `schema`.
+    """Return the events of a batch with a matching atom, in the columns of `schema`.
 
     The batch has the columns `GIVEN`, a struct of fields, `LOW`, `HIGH`, `KEPT`, columns of ties, and perhaps `REST`.
     """
@@ -78,18 +79,28 @@ def touching(prepared: Prepared, layout: Layout, wanted: pa.Schema, batch: Any) 
     )
 
 
+def clock(wanted: pa.Schema, batch: Any) -> Any:
+    """Return a row of no group with the latest time of a batch: the time of a stream goes on with every event."""
+    latest = pc.max(batch.column(HIGH)).as_py()
+    values = {GROUP: CLOCK, ATOMS: [], LOW: latest, HIGH: latest}
+    return pa.RecordBatch.from_arrays(
+        [pa.array([values.get(name)], kind) for name, kind in zip(wanted.names, wanted.types, strict=True)],
+        schema=wanted,
+    )
+
+
 def _as(array: Any, kind: Any) -> Any:
     return array if array.type == kind else array.cast(kind)
 
 
 def _field(layout: Layout, path: str, given: Any) -> Any:
-    """Return the values at a path; the batch of fields has only what it needs."""
+    """Return the values at a path; the batch of fields has no other field."""
     found = column_at(as_batch(given, [path]), path)
     return pa.nulls(len(given), layout.fields[path]) if found is None else found
 
 
 def _keyed(prepared: Prepared, fields: dict[str, Any], group: Ints, event: Ints) -> Any:
-    """Tell which events have the key of their group: no field is missing, or NaN."""
+    """Tell which events have the key of the group: no field is missing, or NaN."""
     keep = np.ones(len(group), np.bool_)
     for number in np.unique(group):
         if not prepared.keys[number]:
