@@ -3,8 +3,8 @@
     from fieldfare.pipeline import detect
     found = detect(events, {"fraud": "small: [amount < 10] large: [amount > 500] ... for each card"})
 
-Over a history, events without a matching atom are left out columnwise, and the others go to tasks by key (`touching`). A
-task sorts the events of each key, drops the segments in which no detection is possible (`segments`), and runs the
+Over a history, events without a matching atom are left out columnwise, and the others go to tasks by key (`touching`).
+A task sorts the events of each key, drops the segments in which no detection is possible (`segments`), and runs the
 automata of a node over the others (`running`).
 """
 
@@ -271,7 +271,7 @@ def named(found: DataFrame, prepared: Prepared, detector: str) -> DataFrame:
     )
     table = F.broadcast(found.sparkSession.createDataFrame(about))
     rest = [quoted(name) for name in found.columns[4:]]
-    front = ["id", "pattern", "type", F.col("ts_hi").alias("time"), "ts_lo", "ts_hi"]
+    front: list[Column | str] = ["id", "pattern", "type", F.col("ts_hi").alias("time"), "ts_lo", "ts_hi"]
     return found.join(table, composites.NUMBER).select(*front, F.lit(detector).alias("detector"), "expr", *rest)
 
 
