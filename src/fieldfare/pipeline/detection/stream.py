@@ -246,7 +246,7 @@ def _stepping(plan: DetectPlan, layout: Layout, columns: pa.Schema) -> Any:
         else:
             state.update((msgspec.msgpack.encode(done.kept._replace(digest=digest)),))
             if done.wake < NEVER:
-                state.setTimeoutTimestamp(max(-(-done.wake // 1000) - 1, passed))
+                state.setTimeoutTimestamp(max(-(-done.wake // 1000) - 1, passed, 1))
         if done.found is not None:
             yield pd.DataFrame({DATA: [done.found.serialize().to_pybytes()]})
 
