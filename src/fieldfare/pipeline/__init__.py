@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fieldfare.exports import lazy
 
 if TYPE_CHECKING:
+    from fieldfare.pipeline.detection.operator import detect
     from fieldfare.pipeline.lake.delta import clean, compact
     from fieldfare.pipeline.lake.history import replay, replay_to_file, replay_to_node, retroactive
     from fieldfare.pipeline.lake.table import read_table, write_table
@@ -30,6 +31,7 @@ __all__ = [
     "attribute_statistics",
     "clean",
     "compact",
+    "detect",
     "explain_match",
     "match_events",
     "match_profiles",
@@ -49,6 +51,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "detection.operator": ("detect",),
         "lake.delta": (
             "clean",
             "compact",
