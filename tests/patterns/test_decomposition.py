@@ -151,7 +151,7 @@ def _ended(tree: t.Tree) -> t.Tree:
 @given(apart_trees(), st.randoms(use_true_random=False))
 def test_what_differs_only_in_names_and_order_has_one_canonical_text(tree: t.Tree, random: Any) -> None:
     one = pattern_of(tree)
-    names = {old: new for old, new in zip("ABCDEFG", random.sample("PQRSUVW", 7), strict=True)}
+    names = dict(zip("ABCDEFG", random.sample("PQRSUVW", 7), strict=True))
     other = _shuffled(tree, names, random)
     filters = {new: DISJOINT[old] for old, new in names.items()}
     two = made(Expression(other, {name: filters[name] for name in t.names(other)}))

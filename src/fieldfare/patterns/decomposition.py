@@ -1,7 +1,7 @@
 """Decomposition: a part of a pattern gets a detector of its own, and the rest waits for the part's composite events.
 
 The literature lets any sub-expression be detected apart. But a detector that runs apart runs always: `b followed by c`
-as the right side of `a followed by (b followed by c)` pairs a b from before the a with the c, and the pattern is missed.
+as the right side of `a followed by (b followed by c)` pairs a b from before the a with the c: the pattern is missed.
 With chronicle consumption, events that are points in time, and no event in two of the parts, three kinds of parts
 are exact (`cuts`), and these are the only ones that are cut:
 
@@ -48,7 +48,7 @@ class Cut(NamedTuple):
 
     path: Path
     kind: str
-    """ "branch", "prefix" or "side" """
+    """ "branch", "prefix", "side"; "relay" for the whole """
     pattern: Pattern
     """The part, in canonical form."""
     names: Mapping[str, str]
@@ -112,7 +112,7 @@ def cuts(pattern: Pattern) -> list[Cut]:
     policy = pattern.policy
     if policy.skip != "chronicle" or policy.one_shot or pattern.disorder or _hidden_keys(pattern):
         return []
-    if len(set(pattern.filters[name] for name in pattern.names)) < len(pattern.names):
+    if len({pattern.filters[name] for name in pattern.names}) < len(pattern.names):
         return []
     if any(not _about(one) for one in pattern.conditions):
         return []
@@ -159,6 +159,33 @@ def split(pattern: Pattern, chosen: Sequence[Cut], detectors: Mapping[str, str] 
         selections=tuple(_lifted(one, parts, names, keys) for one in whole.selections),
     )
     return Recipe(pattern, runs, parts)
+
+
+def recipe_of(pattern: Pattern, hosts: Mapping[str, str]) -> Recipe:
+    """Return the recipe for a pattern of which some parts, or the whole, are detected at other nodes.
+
+    Args:
+        pattern: the pattern.
+        hosts: nodes by type of what they detect; parts that the pattern lacks are of no interest.
+    """
+    if not hosts:
+        return Recipe(pattern, pattern, {})
+    form, names = canonical_names(pattern)
+    type = composite_type(form.text)
+    if type in hosts:
+        return _relay(pattern, Cut((), "relay", form, names, {one.name: one.name for one in form.selections}), hosts)
+    chosen: list[Cut] = []
+    for cut in cuts(pattern):
+        if cut.type in hosts and not any(cut.overlaps(one) for one in chosen):
+            chosen.append(cut)
+    return split(pattern, chosen, hosts)
+
+
+def _relay(pattern: Pattern, cut: Cut, hosts: Mapping[str, str]) -> Recipe:
+    """Return a recipe that passes on the detections of another node."""
+    filter = parse(f"type = '{cut.type}' AND detector = '{_quoted(hosts[cut.type])}'")
+    fields = tuple(parse_selection(name, f"c1.{name}", ["c1"]) for name in cut.fields)
+    return Recipe(pattern, Pattern(Expression(t.Atom(("c1",)), {"c1": filter}), selections=fields), {"c1": cut})
 
 
 def _lifted(one: Selection, parts: Mapping[str, Cut], names: Sequence[str], keys: Sequence[str]) -> Selection:

@@ -155,15 +155,19 @@ def place(
 
 def better_node(stand: Stand, consumer: str, policy: PlacementPolicy, statistics: Statistics) -> str | None:
     """Return a node where a detector would cost clearly less, or None; the detector may migrate there."""
-    sources, output = _sources(stand.recipe, stand.inputs, statistics), _output(stand.recipe, statistics)
-    own = sum(rate for flow in sources for rate in flow.values())
+    flows = _Flows(_sources(stand.recipe, stand.inputs, statistics), _output(stand.recipe, statistics))
+    own = sum(rate for flow in flows.into for rate in flow.values())
     load = {**statistics.load, stand.node: max(0.0, statistics.load.get(stand.node, 0.0) - own)}
-    costs = {
-        node: _cost(node, consumer, sources, output, policy, statistics._replace(load=load))
-        for node in statistics.nodes
-    }
+    costs = {node: _cost(node, consumer, flows, policy, statistics._replace(load=load)) for node in statistics.nodes}
     best = min(statistics.nodes, key=lambda node: (costs[node], node))
     return best if costs[best][0] < (1 - HYSTERESIS) * costs[stand.node][0] else None
+
+
+class _Flows(NamedTuple):
+    """The traffic of a detector: where each input comes from, with a rate, and the rate of detections."""
+
+    into: list[Mapping[str, float]]
+    output: float
 
 
 class _Plan:
@@ -217,10 +221,10 @@ class _Plan:
         self, recipe: Recipe, sources: list[Mapping[str, float]], consumer: str, taken: list[str], copies: int
     ) -> str:
         """Return the cheapest node; for a copy, one that fails alone."""
-        known, output = self._statistics, _output(recipe, self._statistics)
+        known, flows = self._statistics, _Flows(sources, _output(recipe, self._statistics))
 
         def cost(node: str) -> tuple[tuple[float, ...], str]:
-            return _cost(node, consumer, sources, output, self._policy, known), node
+            return _cost(node, consumer, flows, self._policy, known), node
 
         if copies == 1:
             return min(known.nodes, key=cost)
@@ -252,12 +256,12 @@ def apart(one: str, other: str, consumer: str, distance: Mapping[str, Mapping[st
 
 
 def _cost(
-    node: str, consumer: str, sources: list[Mapping[str, float]], output: float, policy: PlacementPolicy,
-    statistics: Statistics,
-) -> tuple[float, ...]:  # fmt: skip
+    node: str, consumer: str, flows: _Flows, policy: PlacementPolicy, statistics: Statistics
+) -> tuple[float, ...]:
     """Return the cost of a detector at a node by the measure of the policy; traffic decides between equals."""
     away = statistics.distance[node]
-    traffic = sum(rate * away[source] for flow in sources for source, rate in flow.items()) + output * away[consumer]
+    into = sum(rate * away[source] for flow in flows.into for source, rate in flow.items())
+    traffic = into + flows.output * away[consumer]
     match policy.locality:
         case "subscribers":
             return away[consumer], traffic
