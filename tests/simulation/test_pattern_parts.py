@@ -148,7 +148,7 @@ def test_a_policy_measures_before_the_pattern_begins() -> None:
 def test_a_node_with_lower_bounds_refuses_a_part() -> None:
     world = World()
     parts = world.network.hosts["b2"].core.patterns.parts
-    parts._check = lambda one: check(one.pattern, Bounds(states=2))
+    parts._check = lambda one: check(one.pattern, Bounds(seconds=60))
     world.do("b1", HostPattern("fraud", FRAUD, NESTED))
     world.network.problems.clear()
     assert list(world.standing()) == ["b1"]

@@ -85,7 +85,7 @@ class PatternParts:
         self._meters: dict[tuple[str, str], Meter] = {}
         """By node and key."""
         self.fed = 0
-        """Events that detectors have looked at since the last maintenance."""
+        """Events since the last maintenance, once for each pattern that looked at the event."""
         self._since, self._load = 0.0, 0.0
 
     # The node of a pattern

@@ -210,7 +210,7 @@ class Patterns:
         names, composite = self.atoms.names(position, event, ids), is_composite(event)
         if not names:
             return
-        self.parts.fed += 1
+        self.parts.fed += len(names)
         self._advance(at, now)
         for key, _ in names:
             one = self._own.get(key)
