@@ -77,16 +77,24 @@ class World:
         """Return what is wrong with the detections of each node, and with those on their way to the whole."""
         found = list(self.network.problems)
         for name, host in self.network.hosts.items():
-            known = [Standing(one.key, one.text, one.born, hosts=one.hosts) for one in host.core.patterns.known.values()]
+            known = [
+                Standing(one.key, one.text, one.born, hosts=one.hosts) for one in host.core.patterns.known.values()
+            ]
             history = self.network.disks[name].history
             found += check_patterns(name, [history[position] for position in sorted(history)], known)
             for one in host.core.patterns.known.values():
                 for cut in one.recipe.parts.values():
                     there = one.hosts[cut.type]
-                    made = [what for source, what in self.detections(there) if source == there and what[2].type == cut.type]
-                    came = [what for source, what in self.detections(name) if source == there and what[2].type == cut.type]
+                    made = [
+                        what for source, what in self.detections(there) if source == there and what[2].type == cut.type
+                    ]
+                    came = [
+                        what for source, what in self.detections(name) if source == there and what[2].type == cut.type
+                    ]
                     if made != came:
-                        found.append(f"{there} has found {len(made)} {cut.type}, and {len(came)} of them came to {name}")
+                        found.append(
+                            f"{there} has found {len(made)} {cut.type}, and {len(came)} of them came to {name}"
+                        )
         return found
 
 

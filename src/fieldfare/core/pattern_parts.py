@@ -1,9 +1,9 @@
 """`PatternParts`: parts of patterns that are detected at other nodes, and parts that are detected here for others.
 
 A pattern of the settings with a placement policy is measured first: every node that is reached counts, until its next
-maintenance, the events that are published there and that the pattern is about. Then `patterns.placement` says which
-parts get a detector of their own, at which node, and which are there already, and only then the pattern begins. So
-there is never a state to move: where a pattern stands is decided before its first event.
+maintenance (a minute), the events that are published there and that the pattern is about. Then `patterns.placement`
+says which parts get a detector of their own, at which node, and which are there already, and only then the pattern
+begins. So there is never a state to move: where a pattern stands is decided before its first event.
 
 The node of a pattern subscribes to the composite events of the parts, and asks for the parts behind the subscription
 on the same links. A part is a pattern like others at its node: durable, shared with everybody who wants the same, its
@@ -115,15 +115,17 @@ class PatternParts:
         pattern = parse_pattern(text)
         filters = tuple(dict.fromkeys(pattern.filters[one] for one in pattern.names))
         types = (expression_type(pattern), *(cut.type for cut in cuts(pattern)))
-        envelopes = self._base.envelopes
-        request = p.MeasurePattern(name, tuple(map(str, filters)), types)
-        asked = frozenset(node for node in envelopes.reached() if self._base.versions.has(node, "MeasurePattern"))
-        self.measured[name] = Measured(text, policy, filters, types, asked, {})
+        self.measured[name] = Measured(text, policy, filters, types, frozenset(), {})
         self._meters[self._base.name, name] = Meter(filters, types, [0] * len(filters), now)
-        for node in sorted(asked):
-            envelopes.send(node, request)
-        if not asked:
-            self._begin_measured(name, now)
+        self._ask(name)
+
+    def _ask(self, name: str) -> None:
+        """Ask the nodes that are reached and have not been asked; after a start, links come one by one."""
+        one, envelopes = self.measured[name], self._base.envelopes
+        reached = {node for node in envelopes.reached() if self._base.versions.has(node, "MeasurePattern")}
+        for node in sorted(reached - one.asked):
+            envelopes.send(node, p.MeasurePattern(name, tuple(map(str, one.filters)), one.types))
+        self.measured[name] = one._replace(asked=one.asked | reached)
 
     def _begin_measured(self, name: str, now: float) -> None:
         """Choose the nodes for a pattern, and let it begin."""
@@ -247,6 +249,7 @@ class PatternParts:
                 del self._meters[node, key]
         for name, one in list(self.measured.items()):
             self.measured[name] = one._replace(maintenances=one.maintenances + 1)
+            self._ask(name)
         self._begin_answered(now)
         for one in list(self._patterns.known.values()):
             if one.recipe.parts:
@@ -254,7 +257,8 @@ class PatternParts:
 
     def _begin_answered(self, now: float) -> None:
         for name, one in list(self.measured.items()):
-            if one.asked <= one.answers.keys() or one.maintenances >= PATIENCE:
+            answered = one.maintenances and one.asked <= one.answers.keys()
+            if answered or one.maintenances >= PATIENCE:
                 self._begin_measured(name, now)
 
 
