@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, Protocol
 
 from fieldfare.core.base import Base
 from fieldfare.core.domains import is_foreign
+from fieldfare.core.pattern_users import PatternUsers
 from fieldfare.core.standing_pattern import NOWHERE, StandingPattern
 from fieldfare.events.event import Event
 from fieldfare.filters import parse
@@ -40,6 +41,7 @@ class Host(Protocol):
     """The patterns of a node, as the parts need them."""
 
     known: dict[str, StandingPattern]
+    users: PatternUsers
 
     def begin(self, one: StandingPattern, now: float) -> None:
         """Let a pattern begin."""
@@ -189,6 +191,7 @@ class PatternParts:
                 whole = self._patterns.beginning(key, one.text, named=one.named)
                 whole.wanted = one.wanted
                 self._patterns.begin(whole, now)
+                self._patterns.users.restore()
 
     def _host(self, want: p.WantPattern, node: str, now: float) -> None:
         """Detect a part for another node, or for a pattern here."""

@@ -103,9 +103,13 @@ class PatternUsers(SessionWatcher):
         """Return the patterns without a subscriber here or elsewhere, at the second look."""
         self._dropped.clear()
         for one in self._known.values():
-            here = any(node == self._base.name for node, _ in one.wanted)
-            one.idle = 0 if one.named or one.users or here or self._is_wanted(one) else one.idle + 1
+            kept = one.named or one.users or any(map(self._is_known, one.wanted))
+            one.idle = 0 if kept or self._is_wanted(one) else one.idle + 1
         return [key for key, one in self._known.items() if one.idle > 1]
+
+    def _is_known(self, user: tuple[str, str]) -> bool:
+        """Tell whether a node that waits for a part is still in the network; it says when it needs the part no more."""
+        return user[0] == self._base.name or self._base.envelopes.knows(user[0])
 
     def _is_wanted(self, one: StandingPattern) -> bool:
         """Tell whether a neighbour has a filter for the detections; with flooding the answer is yes."""
