@@ -138,8 +138,7 @@ def test_fields_with_other_names_in_other_rules(steps: list[tuple[int, str, int]
 def test_a_correlation_of_correlations_asks_for_composite_events() -> None:
     rules = Rules(
         sigma.documents(
-            BASE
-            + "name: many\nid: 1-2\ncorrelation: {type: event_count, rules: [a], group-by: [type, u.name],"
+            BASE + "name: many\nid: 1-2\ncorrelation: {type: event_count, rules: [a], group-by: [type, u.name],"
             " timespan: 1h, condition: {gt: 1}}\n---\n"
             "name: both\ncorrelation: {type: temporal_ordered, rules: [1-2, b], group-by: [u.name], timespan: 1h}"
         )
@@ -153,7 +152,9 @@ def test_a_correlation_of_correlations_asks_for_composite_events() -> None:
     ])  # fmt: skip
     inner = detector.event(found[0])
     assert (inner["u_name"], inner["group_type"], inner["pattern"]) == ("ana", "t", "many")
-    assert detector.step([Occurrence(3, 3, inner), Occurrence(4, 4, ff.Event({"kind": "b", "u": {"name": "ben"}}))]) == []
+    assert (
+        detector.step([Occurrence(3, 3, inner), Occurrence(4, 4, ff.Event({"kind": "b", "u": {"name": "ben"}}))]) == []
+    )
     assert len(detector.step([Occurrence(5, 5, ff.Event({"kind": "b", "u": {"name": "ana"}}))])) == 1
     assert rules.referred() == {"a", "b", "many", "1-2"}
 

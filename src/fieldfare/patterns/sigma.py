@@ -49,10 +49,10 @@ _REFUSED: Final = ("value_sum", "value_avg", "value_percentile", "value_median")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _TYPES: Final = ("event_count", "value_count", "temporal", "temporal_ordered")
 _COUNTED: Final = ("gt", "gte", "lt", "lte", "eq", "neq")
-_WORDS: Final = frozenset(
-    "after allow and any at by core each exactly followed for in least limit match most not of once or select then"
-    " where windows within".split()
-)
+_WORDS: Final = frozenset({
+    "after", "allow", "and", "any", "at", "by", "core", "each", "exactly", "followed", "for", "in", "least", "limit",
+    "match", "most", "not", "of", "once", "or", "select", "then", "where", "windows", "within",
+})  # fmt: skip
 """words of the language of patterns, which no event can have as a name"""
 
 
@@ -221,7 +221,9 @@ def _grouping(parts: Sequence[_Part], kind: str) -> tuple[list[str], list[str]]:
             keys.append(paths[0])
         elif kind == "temporal_ordered" or (kind == "temporal" and len(parts) == 2):
             first = f"{parts[0].name}.{paths[0]}"
-            same += [f"{_field(one.name, path)} = {quoted(first)}" for one, path in zip(parts[1:], paths[1:], strict=True)]
+            same += [
+                f"{_field(one.name, path)} = {quoted(first)}" for one, path in zip(parts[1:], paths[1:], strict=True)
+            ]
         else:
             raise FilterDocumentError(
                 "/correlation/group-by",

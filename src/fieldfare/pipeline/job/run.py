@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline import sinks
 from fieldfare.pipeline.batch import Batch, query_id
+from fieldfare.pipeline.hadoop import HadoopError, hadoop_path
 from fieldfare.pipeline.job.config import Pipeline, PipelineError, sink_name
 from fieldfare.pipeline.job.plan import Names, Tables, fields_of, planned, raw
 from fieldfare.pipeline.job.progress import describe, listening, observed
@@ -43,6 +44,8 @@ class Plan:
 
     pipeline: Pipeline
     records: DataFrame
+    checkpoint: str
+    """the place of the checkpoint as Spark takes places"""
     subscriptions: str | Path | None
     sinks: Sequence[Sink]
     names: Names | None = None
@@ -50,7 +53,7 @@ class Plan:
 
     @property
     def state(self) -> Path:
-        """The folder with the checkpoint, the subscriptions and the reports."""
+        """The folder with the subscriptions and the reports."""
         return Path(self.pipeline.state)
 
 
@@ -79,7 +82,15 @@ def ready(
         fields = fields_of(spark, pipeline, state)
         records, names = planned(raw(spark, pipeline), pipeline, fields, subscriptions)
         stack.enter_context(listening(spark, pipeline.name, state))
-        yield Plan(pipeline, observed(records), subscriptions, made, names)
+        yield Plan(pipeline, observed(records), _checkpoint(spark, pipeline), subscriptions, made, names)
+
+
+def _checkpoint(spark: SparkSession, pipeline: Pipeline) -> str:
+    """Return the place of the checkpoint; PipelineError if Spark cannot reach it."""
+    try:
+        return hadoop_path(spark, pipeline.checkpoint or str(Path(pipeline.state) / CHECKPOINT))
+    except HadoopError as error:
+        raise PipelineError(f"checkpoint: {error}") from None
 
 
 def _sinks(pipeline: Pipeline, stack: ExitStack) -> list[Sink]:
@@ -114,7 +125,7 @@ def run(
             _batch(plan, reporter, rows, number)
 
     writer = plan.records.writeStream.foreachBatch(batch)
-    writer = writer.option("checkpointLocation", str(plan.state / CHECKPOINT)).queryName(plan.pipeline.name)
+    writer = writer.option("checkpointLocation", plan.checkpoint).queryName(plan.pipeline.name)
     if once:
         writer = writer.trigger(availableNow=True)
     elif plan.pipeline.every:
@@ -147,7 +158,7 @@ def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None
     try:
         rows.count()  # also if the sinks have it already: Spark wants every batch to be computed
         tables = Tables(rows, plan.names)
-        query = query_id(plan.state / CHECKPOINT)
+        query = query_id(plan.checkpoint)
         for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
             describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: {sink_name(settings)}")
             try:
