@@ -25,16 +25,17 @@ def command(
     ] = None,
     events: Annotated[int, typer.Option(min=1, metavar="N", help="Number of events, mixed of the real ones.")] = 20_000,
     only: Annotated[
-        str, typer.Option(metavar="WAY,...", help="Ways: single, lines, spark, node, rsigma.", show_default=False)
+        str, typer.Option(metavar="WAY,...", help="Ways: single, lines, spark, node, sqlite.", show_default=False)
     ] = "",
     rounds: Annotated[int, typer.Option(min=1, metavar="N", help="Number of rounds; the best counts.")] = 3,
     to_json: Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write all figures as JSON.")] = None,
 ) -> None:
     """Measure how many log events a CPU second are matched with rules of Sigma, in several ways.
 
-    Every rule may match every event: the schema looks at no source. Events are real ones in which some fields come from
+    Every rule may match every event: the schema looks at no source. Events are real ones with some fields of
     other events of the same kind. Ways take turns in rounds, and the best round counts. The ways of Fieldfare must have
-    the same matches; RSigma's number stands beside, since it searches all fields for a keyword.
+    the same matches. SQLite with the queries of pySigma is the peer; its number stands beside, as queries have another
+    idea of missing fields and of regular expressions, and some rules have none.
 
     Examples:
         fieldfare bench sigma ~/sigma --glob 'rules*/**/*.yml' --logs ~/sigma/regression_data

@@ -1,7 +1,7 @@
-"""Ways to find the rules that events match: the index, Spark, a node, and RSigma, an engine in Rust.
+"""Ways to find the rules that events match: the index, Spark, a node, and SQLite with the queries of pySigma.
 
 A way gets filters and events once, and then matches all events as often as asked; it returns the number of matches, and
-what they cost in CPU time: of this process, of Spark with its workers, of the node's process, or of RSigma's.
+what they cost in CPU time: of this process, of Spark with its workers, or of the node's process.
 """
 
 from __future__ import annotations
@@ -9,9 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -31,13 +28,13 @@ from fieldfare_lab.node import fieldfare_node
 from fieldfare_lab.node.load import cpu_seconds
 from fieldfare_lab.pipeline.clock import Spent, timed
 from fieldfare_lab.pipeline.spark_sessions import started
+from fieldfare_lab.sigma import sqlite_rules
 from fieldfare_lab.sigma.corpus import Event
 
 FILES: Final = 2
 SESSIONS: Final = 20
 """sessions that share the rules at a node"""
 BATCH: Final = 100
-RSIGMA: Final = "rsigma"
 
 
 class Corpus(NamedTuple):
@@ -138,38 +135,11 @@ async def _subscribed(port: int, rules: Mapping[str, Filter]) -> Callable[[Seque
 
 
 @contextlib.contextmanager
-def in_rust(corpus: Corpus) -> Iterator[Round]:
-    """Let RSigma match lines of JSON, in a process that also reads its rules; these are not part of the cost."""
-    with tempfile.TemporaryDirectory(prefix="fieldfare-bench-") as name:
-        rules, some, none = (Path(name) / one for one in ("rules", "events.jsonl", "none.jsonl"))
-        for rule in corpus.rules:
-            file = rule.rpartition(":")[0]
-            (rules / file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(corpus.folder / file, rules / file)
-        some.write_text("".join(f"{json.dumps(event)}\n" for event in corpus.events), "utf-8")
-        none.write_text("{}\n", "utf-8")
-
-        def run(events: Path) -> int:
-            command = [
-                RSIGMA,
-                "engine",
-                "eval",
-                "--rules",
-                str(rules),
-                "--event",
-                f"@{events}",
-                "--output-format",
-                "ndjson",
-            ]
-            done = subprocess.run(command, capture_output=True, text=True, check=True, env=dict(os.environ))  # noqa: S603
-            return sum(line.startswith("{") for line in done.stdout.splitlines())
-
-        def once() -> tuple[int, Spent]:
-            _, reading = timed(lambda: run(none))
-            count, spent = timed(lambda: run(some))
-            return count, Spent(spent.wall - reading.wall, spent.cpu - reading.cpu)
-
-        yield once
+def in_sqlite(corpus: Corpus) -> Iterator[Round]:
+    """Count the events of each rule by a query of its own, over a table in memory."""
+    wanted = sqlite_rules.queries(corpus.folder, corpus.rules)
+    with sqlite_rules.table(corpus.events, wanted) as database:
+        yield lambda: timed(lambda: sum(sqlite_rules.counted(database, query) for query in wanted))
 
 
 WAYS: Final[Mapping[str, Way]] = {
@@ -177,14 +147,12 @@ WAYS: Final[Mapping[str, Way]] = {
     "lines": lines,
     "spark": on_spark,
     "node": in_a_node,
-    "rsigma": in_rust,
+    "sqlite": in_sqlite,
 }
-OURS: Final = frozenset(WAYS) - {"rsigma"}
+OURS: Final = frozenset(WAYS) - {"sqlite"}
 """ways whose answers must be the same"""
 
 
 def missing(name: str) -> str | None:
     """Return what a way needs and does not find, or None."""
-    if name == "rsigma" and shutil.which(RSIGMA) is None:
-        return "rsigma is not on the PATH: cargo install rsigma"
-    return None
+    return sqlite_rules.missing() if name == "sqlite" else None
