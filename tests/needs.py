@@ -96,6 +96,7 @@ NEEDS: Final[Mapping[str, Callable[[], bool]]] = {
     "RabbitMQ": _rabbitmq,
     "polars": lambda: importlib.util.find_spec("polars") is not None,
     "dbt": lambda: None not in (importlib.util.find_spec("dbt"), importlib.util.find_spec("duckdb")),
+    "DuckDB's Delta": lambda: importlib.util.find_spec("duckdb_extension_delta") is not None,
     "duckdb": lambda: importlib.util.find_spec("duckdb") is not None,
     "versitygw": _versitygw,
     "Spark Connect": lambda: importlib.util.find_spec("grpc") is not None,
