@@ -262,7 +262,7 @@ def _least(condition: object, most: int) -> int:
     """Return the least count that a condition asks for; an upper bound is refused."""
     if not isinstance(condition, Mapping):
         raise FilterDocumentError("/correlation/condition", "expected a map such as {gte: 10}")
-    counts = {key: value for key, value in condition.items() if key != "field"}
+    counts: dict[str, Any] = {key: value for key, value in condition.items() if key != "field"}
     for key, value in counts.items():
         if key not in _COUNTED or not isinstance(value, int) or isinstance(value, bool):
             raise FilterDocumentError(f"/correlation/condition/{key}", f"expected {', '.join(_COUNTED)} and a number")
@@ -272,7 +272,7 @@ def _least(condition: object, most: int) -> int:
             )
     if not counts:
         raise FilterDocumentError("/correlation/condition", "expected a count such as {gte: 10}")
-    least = max(value + (key == "gt") for key, value in counts.items())
+    least: int = max(value + (key == "gt") for key, value in counts.items())
     if not 1 <= least <= most:
         raise FilterDocumentError("/correlation/condition", f"a count is between 1 and {most} here, not {least}")
     return least
@@ -280,8 +280,9 @@ def _least(condition: object, most: int) -> int:
 
 def _value_fields(condition: object, parts: Sequence[_Part], schema: LogSchema) -> list[str]:
     written = condition.get("field") if isinstance(condition, Mapping) else None
-    fields = written if isinstance(written, list) else [written]
-    if not all(isinstance(one, str) and one for one in fields):
+    given = written if isinstance(written, list) else [written]
+    fields = [one for one in given if isinstance(one, str) and one]
+    if len(fields) < len(given):
         raise FilterDocumentError("/correlation/condition/field", "value_count counts the values of a field: name it")
     paths = {tuple(part.path.get(one, schema.path(one)) for one in fields) for part in parts}
     if len(paths) > 1:

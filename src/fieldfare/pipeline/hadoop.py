@@ -32,7 +32,7 @@ def hadoop_path(spark: SparkSession, place: str) -> str:
     if not is_remote(spark):
         _check(spark)
         for key, value in settings(os.environ).items():
-            if spark.conf.get(f"spark.hadoop.{key}", None) is None:  # type: ignore[arg-type]  # None: no such setting
+            if spark.conf.get(f"spark.hadoop.{key}", None) is None:
                 spark.conf.set(key, value)
     return f"s3a://{place.partition('://')[2]}"
 

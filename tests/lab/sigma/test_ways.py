@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from fieldfare.filters.languages.sigma import LogSchema
-from fieldfare_lab.sigma.corpus import EVERY_SOURCE, load_rules, mixed, read_events
+from fieldfare_lab.sigma.corpus import load_rules, mixed, read_events, windows
 from fieldfare_lab.sigma.measurement import measure
 from fieldfare_lab.sigma.ways import WAYS, Corpus
 
-RULE = "id: {name}\nlogsource: {{product: windows}}\ndetection: {{s: {{Image|endswith: {name}.exe}}, condition: s}}\n"
-HEAD = {"EventID": 1, "Channel": "Sysmon", "Provider": {"#attributes": {"Name": "p"}}}
+RULE = "id: {name}\nlogsource: {{product: windows, category: process_creation}}\ndetection: {{s: {{Image|endswith: {name}.exe}}, condition: s}}\n"
+SYSMON = "Microsoft-Windows-Sysmon/Operational"
+HEAD = {"EventID": 1, "Channel": SYSMON, "Provider": {"#attributes": {"Name": "p"}}}
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def corpus(tmp_path: Path) -> Corpus:
     (tmp_path / "one.json").write_text(json.dumps(one, indent=1))
     (tmp_path / "more.jsonl").write_text('{"EventID": 1, "Image": "net.exe"}\nno json\n{"EventID": 5}\n')
     (tmp_path / "other.json").write_text("[1, 2]")
-    rules, refused = load_rules(tmp_path, "**/*.yml", LogSchema.read(EVERY_SOURCE))
+    rules, refused = load_rules(tmp_path, "**/*.yml", windows())
     assert refused.total() == 1
     return Corpus(rules, mixed(read_events(tmp_path), 50), tmp_path)
 
 
 def test_events_are_flat_and_mixed_of_the_same_kind(corpus: Corpus, tmp_path: Path) -> None:
-    flat = {"EventID": 1, "Channel": "Sysmon", "Provider_Name": "p", "Image": "C:\\cmd.exe"}
+    flat = {"EventID": 1, "Channel": SYSMON, "Provider_Name": "p", "Image": "C:\\cmd.exe"}
     assert flat in read_events(tmp_path)
     assert corpus.events == mixed(read_events(tmp_path), 50), "the same events every time"
     assert {one.get("Image") for one in corpus.events if "Channel" in one} == {"C:\\cmd.exe", "net.exe"}

@@ -99,6 +99,8 @@ def test_all_tasks_of_a_micro_batch_pin_the_same_version(place: str) -> None:
     assert set(first) <= set(catalogue.versions(path)), "a pinned version was removed"
 
 
+JARS = os.pathsep.join(map(str, cache.hadoop_jars()))
+"""looked for now, as the tests have a cache of their own"""
 PIPELINE = """
 name = "market"
 state = "state"
@@ -119,12 +121,11 @@ spark = {{master = "local[1]", "spark.driver.extraClassPath" = "{jars}"}}
 def test_a_pipeline_in_a_bucket_goes_on_at_another_machine(place: str, tmp_path: Path) -> None:
     """Log, subscriptions, checkpoint and lake are in the bucket; only reports are on the disk of a driver."""
     catalogue.write_version(f"{place}/subscriptions", [Subscription("big", "x > 25")])
-    jars = os.pathsep.join(map(str, cache.hadoop_jars()))
     for machine, last in (("oslo", 30), ("rome", 60), ("bern", 60)):
         archive(tmp_path / "node", f"{place}/log", last)
         (tmp_path / machine).mkdir()
         file = tmp_path / machine / "market.toml"
-        file.write_text(PIPELINE.format(place=place, jars=jars))
+        file.write_text(PIPELINE.format(place=place, jars=JARS))
         command = [sys.executable, "-m", "fieldfare", "pipeline", "run", str(file), "--once"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, f"{done.stderr}\n{(file.parent / 'state' / 'spark.log').read_text()[-3000:]}"

@@ -58,7 +58,7 @@ def test_spark_reads_writes_and_deletes(tmp_path: Path) -> None:
         assert compact(place) == 1
     assert clean(cleaned, older=timedelta(0)) >= 2
     found = in_spark(lake, cleaned)
-    more = ["0/9", "trade", "2026-11-15", None, None, AT.replace(tzinfo=None).isoformat()]
+    more: list[object] = ["0/9", "trade", "2026-11-15", None, None, AT.replace(tzinfo=None).isoformat()]
     assert (
         found["rows"] == found["cleaned"] == sorted([*rows(0), *rows(1), *rows(2), more], key=lambda row: str(row[0]))
     )

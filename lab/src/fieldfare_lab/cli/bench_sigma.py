@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Measure how many log events a CPU second are matched with rules of Sigma, in several ways.
 
-    Every rule may match every event: the schema looks at no source. Events are real ones with some fields of
+    Rules look at events of their source, by channel and number of Windows. Events are real ones with some fields of
     other events of the same kind. Ways take turns in rounds, and the best round counts. The ways of Fieldfare must have
     the same matches. SQLite with the queries of pySigma is the peer; its number stands beside, as queries have another
     idea of missing fields and of regular expressions, and some rules have none.
@@ -48,7 +48,6 @@ def command(
     from rich.table import Table
 
     from fieldfare.cli.progress import steps
-    from fieldfare.filters.languages.sigma import LogSchema
     from fieldfare_lab.sigma import corpus, ways
     from fieldfare_lab.sigma.measurement import measure
 
@@ -58,7 +57,7 @@ def command(
             raise InputError("--only", f"there is no way {name!r}; there are {', '.join(ways.WAYS)}")
         if reason := ways.missing(name):
             raise InputError("--only", reason)
-    loaded, refused = corpus.load_rules(rules, glob, LogSchema.read(corpus.EVERY_SOURCE))
+    loaded, refused = corpus.load_rules(rules, glob, corpus.windows())
     real = corpus.read_events(logs or rules)
     if not loaded or not real:
         raise InputError(str(rules if not loaded else logs or rules), f"no {'events' if loaded else 'rules'} there")

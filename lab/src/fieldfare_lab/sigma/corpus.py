@@ -14,15 +14,61 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from fieldfare.filters import Filter
+from fieldfare.filters import Filter, parse
 from fieldfare.filters.languages import sigma
-from fieldfare.filters.languages.sigma import LogSchema
+from fieldfare.filters.languages.sigma import LogSchema, Source
 
 Event = dict[str, Any]
-EVERY_SOURCE: Final = '[[sources]]\nfilter = ""\n'
-"""the schema that looks at no source: every rule may match every event"""
 _CHANGED: Final = 0.3
 """share of the fields of an event that come from another one"""
+_SYSMON: Final = {
+    "process_creation": "1",
+    "file_change": "2",
+    "network_connection": "3",
+    "sysmon_status": "4 16",
+    "process_termination": "5",
+    "driver_load": "6",
+    "image_load": "7",
+    "create_remote_thread": "8",
+    "raw_access_thread": "9",
+    "process_access": "10",
+    "file_event": "11",
+    "registry_add": "12",
+    "registry_delete": "12",
+    "registry_set": "13",
+    "registry_rename": "14",
+    "registry_event": "12 13 14",
+    "create_stream_hash": "15",
+    "pipe_created": "17 18",
+    "wmi_event": "19 20 21",
+    "dns_query": "22",
+    "file_delete": "23 26",
+}
+_POWERSHELL: Final = {"ps_module": "4103", "ps_script": "4104"}
+_SERVICES: Final = {
+    "security": "Security",
+    "system": "System",
+    "application": "Application",
+    "sysmon": "Microsoft-Windows-Sysmon/Operational",
+    "powershell": "Microsoft-Windows-PowerShell/Operational",
+}
+
+
+def windows() -> LogSchema:
+    """Return the schema of Windows: kinds of events by channel and number; all other sources name themselves."""
+    sources = [_kind(name, _SERVICES["sysmon"], numbers) for name, numbers in _SYSMON.items()]
+    sources += [_kind(name, _SERVICES["powershell"], numbers) for name, numbers in _POWERSHELL.items()]
+    sources += [
+        Source(parse(f"Channel = '{channel}'"), product="windows", service=name) for name, channel in _SERVICES.items()
+    ]
+    products = ("windows", "linux", "macos", "aws", "azure", "gcp", "m365", "okta", "github", "kubernetes")
+    sources += [Source(parse(f"source = '{product}'"), product=product) for product in products]
+    return LogSchema(sources=(*sources, Source(parse("source = 'other'"))))
+
+
+def _kind(category: str, channel: str, numbers: str) -> Source:
+    listed = ", ".join(f"'{number}'" for number in numbers.split())
+    return Source(parse(f"Channel = '{channel}' AND EventID IN ({listed})"), category=category)
 
 
 def load_rules(folder: Path, glob: str, schema: LogSchema) -> tuple[dict[str, Filter], Counter[str]]:

@@ -10,9 +10,9 @@ import asyncio
 import contextlib
 import json
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -45,6 +45,8 @@ class Corpus(NamedTuple):
     folder: Path
 
 
+Publish = Callable[[Sequence[Event], int], Coroutine[Any, Any, int]]
+"""publishes events, waits for so many deliveries, and returns how many have come"""
 Round = Callable[[], tuple[int, Spent]]
 Way = Callable[[Corpus], contextlib.AbstractContextManager[Round]]
 
@@ -86,7 +88,8 @@ def in_a_node(corpus: Corpus) -> Iterator[Round]:
 
     The cost is that of the node's process, which receives, logs, matches and sends.
     """
-    expected = sum(map(len, Index(corpus.rules.items()).match_many(list(corpus.events))))
+    index = Index(corpus.rules.items())
+    expected = sum(len(index.match(event)) for event in corpus.events)
     with fieldfare_node.running(durable=True) as server, asyncio.Runner() as runner:
         found = runner.run(_subscribed(server.port, corpus.rules))
 
@@ -98,7 +101,7 @@ def in_a_node(corpus: Corpus) -> Iterator[Round]:
         yield once
 
 
-async def _subscribed(port: int, rules: Mapping[str, Filter]) -> Callable[[Sequence[Event], int], object]:
+async def _subscribed(port: int, rules: Mapping[str, Filter]) -> Publish:
     """Subscribe to the rules; return a function that publishes events and counts what arrives."""
     kept: list[object] = []
     count = 0
