@@ -18,6 +18,7 @@ from fieldfare_lab.cli import (
     bench_pipeline,
     bench_route,
     bench_rows,
+    bench_sigma,
     city,
     lab,
 )
@@ -30,6 +31,7 @@ benches.command("patterns", help=help_of(bench_patterns.command))(bench_patterns
 benches.command("pipeline", help=help_of(bench_pipeline.command))(bench_pipeline.command)
 benches.command("route", help=help_of(bench_route.command))(bench_route.command)
 benches.command("rows", help=help_of(bench_rows.command))(bench_rows.command)
+benches.command("sigma", help=help_of(bench_sigma.command))(bench_sigma.command)
 
 labs: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run the experiments of the field again.")
 labs.command("tables", help=help_of(lab.tables))(lab.tables)

@@ -1,7 +1,7 @@
 """A pipeline as a TOML file: the source of events, their decoding and matching, and the sinks.
 
     name = "market"
-    state = "market-state"              # checkpoints, subscriptions and reports; keep it
+    state = "market-state"              # checkpoint, subscriptions and reports; keep it
 
     [source]                            # log, node, files, mqtt or kafka, and its options
     kind = "log"
@@ -127,6 +127,7 @@ class Pipeline(_Part, frozen=True):
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[\w.-]+$")]
     state: str
+    """the folder of subscriptions, reports and Spark's log, and of the checkpoint if nothing else is said"""
     source: Source
     sink: list[SinkSettings]
     normalise: Normalise = Normalise()
@@ -136,6 +137,8 @@ class Pipeline(_Part, frozen=True):
     report: Report = Report()
     spark: dict[str, str] = {}
     """settings of Spark; `master` is the address of the cluster"""
+    checkpoint: str = ""
+    """the place of Spark's checkpoint if not in the state: a folder, or a URL such as `s3://bucket/market/checkpoint`"""
     every: str = ""
     """the time between two micro-batches, such as `5 seconds`; by default a batch begins as soon as there are events"""
 
@@ -267,6 +270,7 @@ def _relative(found: Pipeline, folder: Path) -> Pipeline:
     return msgspec.structs.replace(
         found,
         state=placed(found.state),
+        checkpoint=placed(found.checkpoint) if found.checkpoint else "",
         source=msgspec.structs.replace(found.source, options=stage(found.source.options)),
         match=match,
         sink=[msgspec.structs.replace(sink, options=stage(sink.options)) for sink in found.sink],

@@ -34,8 +34,6 @@ _LATE: Final = "came late"
 _KEY: Final = "told apart by"
 _FIELDS: Final = "fields.ddl"
 _PATTERNS: Final = "patterns.json"
-PATTERNS: Final = "checkpoint-patterns"
-"""the checkpoint of the composite events, with the state of all patterns"""
 _DELIVERED: Final = ("id", "source", "sequence", "time", "type", "fields", "rest")
 
 

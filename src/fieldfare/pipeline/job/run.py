@@ -23,8 +23,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline import sinks
 from fieldfare.pipeline.batch import Batch, query_id
+from fieldfare.pipeline.hadoop import HadoopError, hadoop_path
 from fieldfare.pipeline.job.config import Pipeline, PipelineError, sink_name
-from fieldfare.pipeline.job.plan import PATTERNS, Names, Tables, detected, fields_of, planned, raw
+from fieldfare.pipeline.job.plan import Names, Tables, detected, fields_of, planned, raw
 from fieldfare.pipeline.job.progress import describe, listening, observed
 from fieldfare.pipeline.job.report import Reporter
 from fieldfare.pipeline.job.subscriptions import followed
@@ -45,6 +46,8 @@ class Plan:
 
     pipeline: Pipeline
     records: DataFrame
+    checkpoint: str
+    """the place of the checkpoint as Spark takes places"""
     subscriptions: str | Path | None
     sinks: Sequence[Sink]
     names: Names | None = None
@@ -53,8 +56,13 @@ class Plan:
     """the composite events, if there are patterns: a stream beside that of the records, with a state"""
 
     @property
+    def patterns_checkpoint(self) -> str:
+        """The checkpoint of the composite events, with the state of all patterns."""
+        return f"{self.checkpoint}-patterns"
+
+    @property
     def state(self) -> Path:
-        """The folder with the checkpoint, the subscriptions and the reports."""
+        """The folder with the subscriptions and the reports."""
         return Path(self.pipeline.state)
 
 
@@ -84,7 +92,16 @@ def ready(
         records, names = planned(raw(spark, pipeline), pipeline, fields, subscriptions)
         composites = detected(raw(spark, pipeline), pipeline, fields) if pipeline.patterns else None
         stack.enter_context(listening(spark, pipeline.name, state))
-        yield Plan(pipeline, observed(records), subscriptions, made, names, composites)
+        checkpoint = _checkpoint(spark, pipeline)
+        yield Plan(pipeline, observed(records), checkpoint, subscriptions, made, names, composites)
+
+
+def _checkpoint(spark: SparkSession, pipeline: Pipeline) -> str:
+    """Return the place of the checkpoint; PipelineError if Spark cannot reach it."""
+    try:
+        return hadoop_path(spark, pipeline.checkpoint or str(Path(pipeline.state) / CHECKPOINT))
+    except HadoopError as error:
+        raise PipelineError(f"checkpoint: {error}") from None
 
 
 def _sinks(pipeline: Pipeline, stack: ExitStack) -> list[Sink]:
@@ -124,7 +141,7 @@ def run(
 
     def started(stream: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: str, name: str) -> None:
         writer = stream.writeStream.foreachBatch(written(write))
-        writer = writer.option("checkpointLocation", str(plan.state / checkpoint)).queryName(name)
+        writer = writer.option("checkpointLocation", checkpoint).queryName(name)
         if once:
             writer = writer.trigger(availableNow=True)
         elif plan.pipeline.every:
@@ -133,9 +150,10 @@ def run(
 
     queries: list[StreamingQuery] = []
     try:
-        started(plan.records, partial(_batch, plan, reporter), CHECKPOINT, plan.pipeline.name)
+        started(plan.records, partial(_batch, plan, reporter), plan.checkpoint, plan.pipeline.name)
         if plan.composites is not None:
-            started(plan.composites, partial(_composites, plan), PATTERNS, f"{plan.pipeline.name}-patterns")
+            name = f"{plan.pipeline.name}-patterns"
+            started(plan.composites, partial(_composites, plan), plan.patterns_checkpoint, name)
         while any(query.isActive for query in queries) and not end():
             next(query for query in queries if query.isActive or query is queries[-1]).awaitTermination(1)
             if failed := [wrong for query in queries if (wrong := query.exception()) is not None]:
@@ -165,7 +183,7 @@ def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None
     try:
         rows.count()  # also if the sinks have it already: Spark wants every batch to be computed
         tables = Tables(rows, plan.names)
-        _to_sinks(plan, rows, number, CHECKPOINT, lambda sink, table, batch: _write(sink, table, tables, batch))
+        _to_sinks(plan, rows, number, plan.checkpoint, lambda sink, table, batch: _write(sink, table, tables, batch))
         describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: report")
         reporter.batch(number, tables, time.monotonic() - started)
     finally:
@@ -177,7 +195,7 @@ def _composites(plan: Plan, rows: DataFrame, number: int) -> None:
     rows.persist()
     try:
         rows.count()
-        _to_sinks(plan, rows, number, PATTERNS, lambda sink, _, batch: sink.write(rows, batch))
+        _to_sinks(plan, rows, number, plan.patterns_checkpoint, lambda sink, _, batch: sink.write(rows, batch))
     finally:
         describe(rows.sparkSession, None)
         rows.unpersist()
@@ -187,9 +205,9 @@ def _to_sinks(
     plan: Plan, rows: DataFrame, number: int, checkpoint: str, write: Callable[[Sink, Table, Batch], None]
 ) -> None:
     """Write a batch to the sinks of a query: those of composite events, or all others."""
-    query = query_id(plan.state / checkpoint)
+    query = query_id(checkpoint)
     for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
-        if (settings.table == "composites") != (checkpoint == PATTERNS):
+        if (settings.table == "composites") != (checkpoint == plan.patterns_checkpoint):
             continue
         describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: {sink_name(settings)}")
         try:
