@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Step = Callable[[str], None]
 
-BARS = ("output", "sql", "mixed", "operator", "many", "cores", "opening", "memory", "stream")
+BARS = ("output", "sql", "mixed", "operator", "many", "cores", "opening", "memory", "stream", "detect")
 
 
 @reported()
@@ -52,7 +52,7 @@ def command(
     Bars are ratios within one run: whole jobs (lists, counts, deliveries as files) against the bare engine on the same
     batches, against the best plan in Spark SQL, also with mixed filters; the operator alone; very many filters; two
     cores against one core; the time in which a worker opens a snapshot, the memory of a snapshot that workers share,
-    and the rate of a stream beside a node's. Answers are compared first: if answers
+    the rate of a stream beside a node's, and patterns over a history. Answers are compared first: if answers
     differ, nothing is timed. Contenders take turns in rounds; CPU time is the time of all processes. Data is made once,
     in the temporary directory.
 
@@ -108,7 +108,7 @@ def _chosen(only: str) -> list[str]:
 def _measures(
     filters: int, events: int, cores: int, rounds: int, *, patience: float, step: Step
 ) -> Mapping[str, Callable[[], list[Line]]]:
-    from fieldfare_lab.pipeline import join_plans, operator, output, scale, sql_plans, stream
+    from fieldfare_lab.pipeline import detection, join_plans, operator, output, scale, sql_plans, stream
     from fieldfare_lab.pipeline.data import data
 
     fifth = max(1, events // 5)
@@ -137,4 +137,5 @@ def _measures(
         "opening": lambda: scale.opening(many, rounds, step),
         "memory": lambda: scale.memory(many, step),
         "stream": lambda: stream.measure(max(10, filters // 100) * 10, max(1000, events // 10), cores, step),
+        "detect": lambda: detection.measure(events, cores, rounds, step),
     }

@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 from fieldfare.events.values import utc
 from fieldfare.objects import absolute, is_url
 from fieldfare.pipeline.batch import Batch, query_id
+from fieldfare.pipeline.hadoop import hadoop_path
 from fieldfare.pipeline.lake import delta
 from fieldfare.pipeline.lake.delta import DAY, KIND, PARTITION, Listed, commit
 from fieldfare.pipeline.lake.files import File, write_file
@@ -83,9 +84,10 @@ def write_stream(
 
     Each batch is in each table exactly once, wherever the stream is killed, as long as the checkpoint is kept.
     """
+    place = hadoop_path(table.records.sparkSession, str(checkpoint))
 
     def write(records: DataFrame, number: int) -> None:
-        batch = Batch(query_id(Path(checkpoint)), number)
+        batch = Batch(query_id(place), number)
         records.persist()
         try:
             records.count()  # also if both tables have it already: Spark wants every batch to be computed
@@ -95,7 +97,7 @@ def write_stream(
         finally:
             records.unpersist()
 
-    return table.records.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+    return table.records.writeStream.foreachBatch(write).option("checkpointLocation", place)
 
 
 def read_table(
