@@ -32,7 +32,7 @@ from fieldfare.simulation.plans import Plan, draw, read, text
 from fieldfare.simulation.plans import Step as At
 from fieldfare.simulation.trace import Delivered
 
-SEEDS = 6
+SEEDS = 4
 """runs of each strategy, in each circumstance"""
 ENOUGH = 1000
 """runs after which a fault of a core is found"""
