@@ -86,10 +86,10 @@ kills: setup ## kill real nodes KILLS times (200) while clients publish and subs
 	@$(BIN)/python -m tools.nodes.kills $(or $(KILLS),200)
 
 kills-pipeline: setup ## kill the driver of a Spark stream KILLS times (50): every delivery once, one version a batch
-	@$(BIN)/python -m tools.pipeline.kills $(or $(KILLS),50) && $(BIN)/python -m pytest -q -m long tests/pipeline
+	@$(BIN)/python -m tools.pipeline.kills $(or $(KILLS),50) && $(BIN)/python -m tools.pipeline.pattern_kills $(or $(KILLS),50) && $(BIN)/python -m pytest -q -m long tests/pipeline
 
-test-servers: setup ## fetch Apache Kafka, nats-server, versitygw and Spark's jars, then run all tests that need them, with kills on both sides of bridges
-	@$(BIN)/python -m tools.servers && $(BIN)/python -m pytest -q -m "long or not long" $$(grep -rlE 'needs\(.*(Kafka|nats-server|jars|Connect|versitygw)' tests --include='test_*.py')
+test-servers: setup ## fetch Apache Kafka, nats-server, versitygw, jars of Spark, Hadoop and Delta, then run all tests that need them, with kills on both sides of bridges
+	@$(BIN)/python -m tools.servers && $(BIN)/python -m pytest -q -m "long or not long" $$(grep -rlE 'needs\(.*(Kafka|nats-server|jars|Connect|versitygw|Delta)' tests --include='test_*.py')
 
 soak-nodes: setup ## real nodes in trouble for MINUTES (10), clients of all kinds, a judge of its own: nothing lost; SEED= makes the same choices
 	@$(BIN)/python -m tools.nodes.soak $(or $(MINUTES),10) $(SEED)

@@ -49,6 +49,18 @@ def _spark_jars() -> bool:
     return bool(cache.spark_jars())
 
 
+def _hadoop_jars() -> bool:
+    from tools.servers import cache  # noqa: PLC0415
+
+    return bool(cache.hadoop_jars())
+
+
+def _spark_with_delta() -> bool:
+    from tools.servers import cache  # noqa: PLC0415
+
+    return bool(cache.delta_jars()) and cache.spark_of_delta().exists()
+
+
 def _nats() -> bool:
     from tools.servers import cache  # noqa: PLC0415
 
@@ -68,6 +80,7 @@ def _rabbitmq() -> bool:
 
 
 NEEDS: Final[Mapping[str, Callable[[], bool]]] = {
+    "Airflow": lambda: importlib.util.find_spec("airflow") is not None,
     "a C compiler": lambda: (program("gcc") or program("cc")) is not None,
     "chromium": lambda: program("chromium") is not None,
     "curl": _curl,
@@ -82,10 +95,14 @@ NEEDS: Final[Mapping[str, Callable[[], bool]]] = {
     "openssl": lambda: program("openssl") is not None,
     "RabbitMQ": _rabbitmq,
     "polars": lambda: importlib.util.find_spec("polars") is not None,
+    "dbt": lambda: None not in (importlib.util.find_spec("dbt"), importlib.util.find_spec("duckdb")),
+    "DuckDB's Delta": lambda: importlib.util.find_spec("duckdb_extension_delta") is not None,
     "duckdb": lambda: importlib.util.find_spec("duckdb") is not None,
     "versitygw": _versitygw,
     "Spark Connect": lambda: importlib.util.find_spec("grpc") is not None,
     "Spark's jars": _spark_jars,
+    "Spark with Delta": _spark_with_delta,
+    "jars of Hadoop's": _hadoop_jars,
 }
 
 

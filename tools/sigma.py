@@ -10,29 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 from fieldfare.filters import Filter, parse
-from fieldfare.filters.languages import sigma
 from fieldfare.filters.languages.sigma import LogSchema
 from fieldfare.matching import Index
-
-
-def load(folder: Path, glob: str, schema: LogSchema) -> tuple[dict[str, Filter], Counter[str]]:
-    """Return the filters of all rules that load, and the reasons why the others do not."""
-    loaded: dict[str, Filter] = {}
-    refused: Counter[str] = Counter()
-    for file in sorted(folder.glob(glob)):
-        try:
-            for number, rule in enumerate(sigma.documents(file.read_bytes())):
-                loaded[f"{file.relative_to(folder)}:{number}"] = sigma.parse(rule, schema)
-        except ValueError as error:
-            refused[re.sub(r"^at /.*?: |%.*?%|'.*?'", "", str(error))] += 1
-    return loaded, refused
+from fieldfare_lab.sigma.corpus import load_rules
 
 
 def measure(filters: dict[str, Filter], events: list[dict[str, Any]], compared: int = 20) -> None:
@@ -63,7 +48,7 @@ def main() -> None:
     given = options.parse_args()
     schema = LogSchema.read(given.schema.read_text(), str(given.schema)) if given.schema else LogSchema()
     begun = time.process_time()
-    filters, refused = load(given.folder, given.glob, schema)
+    filters, refused = load_rules(given.folder, given.glob, schema)
     total = len(filters) + refused.total()
     print(
         f"{len(filters):,} of {total:,} rules load ({len(filters) / total:.1%}) in {time.process_time() - begun:.1f} s"

@@ -21,6 +21,7 @@ from fieldfare.cli import app
 COMMANDS = (
     "",
     "match",
+    "match-recognize",
     "explain",
     "convert",
     "simulate",
@@ -50,7 +51,7 @@ ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline stat
 """commands that want a pipeline; `docs/how-to/run-a-pipeline.md` has one"""
 LABORATORY = {"bench core", "bench match", "bench route", "lab routing", "lab city"}
 """commands of another distribution"""
-TOO_LONG = {"lab tables", "lab mobility", "lab prefix", "bench node", "bench pipeline", "up", "demo"}
+TOO_LONG = {"lab tables", "lab mobility", "lab prefix", "bench node", "bench pipeline", "bench rows", "up", "demo"}
 """commands whose examples take minutes, however small, or do not end"""
 
 

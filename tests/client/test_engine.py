@@ -80,6 +80,22 @@ def test_a_replica_holder_repeats_no_event_and_nothing_that_its_channel_has_pass
     assert [item.delivery.number for item in reading.clear()] == [1, 2, 1004, 1005, 1006, 1007]
 
 
+def test_an_event_that_comes_late_from_a_silent_node_counts_once() -> None:
+    """The node was silent for so long that a replica holder took over, and then passed on what it had delivered."""
+
+    def numbered(number: int, sequence: int) -> f.Delivery:
+        return f.Delivery(number, number, 1.0, "bob", msgspec.Raw(b"{}"), ("s",), "b", sequence)
+
+    client, reading = engine(), SubscriptionRegistration("s", "TRUE", None, keep=True)
+    client.inbox.add(reading)
+    client.begin(welcome(), 0.0)
+    client.receive(f.Deliveries([numbered(1, 1), numbered(2, 3)]))
+    client.disconnect()
+    client.begin(welcome(may_repeat=1000, moves=1), 0.0)
+    client.receive(f.Deliveries([numbered(1001, 1), numbered(1002, 2), numbered(1003, 3), numbered(1004, 4)]))
+    assert [item.delivery.number for item in reading.clear()] == [1, 2, 1002, 1004]
+
+
 def test_unanswered_events_are_repeated_under_their_numbers() -> None:
     client, outcomes = engine(), list[object]()
     client.begin(welcome(), 0.0)

@@ -20,6 +20,7 @@ from fieldfare.filters import parse
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import wire
 from fieldfare.protocol.journal import JournalEntry, RowKey, event_id
+from fieldfare.protocol.versions import NEWEST, OLDEST
 from fieldfare.routing.broker import Broker
 
 NODES = ("b0", "b1", "b2")
@@ -250,9 +251,11 @@ def test_a_holder_keeps_what_waits_at_the_node_under_a_former_filter() -> None:
 
 @pytest.mark.parametrize("forever", [False, True])
 @pytest.mark.parametrize("at", ["b0", "b1"])
-def test_an_incomplete_replica_waits_for_the_node_of_the_session(at: str, forever: bool) -> None:
+@pytest.mark.parametrize("version", [OLDEST, NEWEST])
+def test_an_incomplete_replica_waits_for_the_node_of_the_session(version: int, at: str, forever: bool) -> None:
     """The node was killed between the arrival of a session and the word to the holder: what waited there was lost."""
     line = Line()
+    line.cores["b1"].links["b2"].version = version
     assert line.arrive("b2") == [1, 2]
     line.run("b2", lambda core, _: core.replicas.renew("s"))  # as after an arrival
     line.deliver("b2", "b1", "b2")  # the holder is ready, and has nothing yet
@@ -269,3 +272,43 @@ def test_an_incomplete_replica_waits_for_the_node_of_the_session(at: str, foreve
     else:
         line.dead.clear()
         assert line.arrive(at) == [1, 2]
+
+
+def test_a_session_on_its_way_is_not_begun_anew() -> None:
+    """Its next node was killed, and the holder had no replica any more: the client got an empty session."""
+    line = Line()
+    line.claim("b2")
+    for sender, to in WAY:
+        line.deliver(sender, to)
+    line.dead.add("b2")
+    line.settle()  # b0 gives all to b2, and b1 forgets the replica
+    for _ in range(3):
+        assert line.claim("b0") is None
+        line.take_over("b0", "b1")
+        line.settle()
+    line.dead.clear()
+    assert line.arrive("b0") == [1, 2]
+
+
+def test_a_node_that_knows_where_a_session_went_asks_there() -> None:
+    """The client knew only the failed node and the holder, which had given the session to the next node."""
+    line = Line()
+    line.dead.add("b0")
+    line.claim("b2")
+    line.settle()
+    line.take_over("b2", "b1")
+    line.settle()
+    assert line.cores["b2"].handovers.states.of("s") is HandoverState.HERE
+    line.run("b1", lambda core, now: core.replicas.drop("s", now))  # as if a client had asked b1 a moment earlier
+    assert line.at == "b0"  # the client did not wait at b2
+    assert line.arrive("b1") == [1, 2]
+
+
+def test_a_replica_of_an_older_node_is_complete_when_the_node_has_news_and_a_newer_version() -> None:
+    line = Line()
+    line.run("b0", lambda core, now: core.replicas.renew("s"))
+    line.settle()
+    line.cores["b1"].replicas.held["s"].former = 0  # the older version had not said that this is all
+    line.run("b0", lambda core, now: core.publish([Publication("s", 1, [Event({"x": 9})])], now))
+    line.settle()
+    assert line.cores["b1"].replicas.held["s"].former is None

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from tests.pipeline.nodes import logged, node_elsewhere
 
 from fieldfare.pipeline import (
     amend,
     attribute_statistics,
+    clean,
+    compact,
     explain_match,
     match_events,
     match_profiles,
@@ -25,6 +28,7 @@ from fieldfare.pipeline import (
     read_table,
     replay,
     replay_to_file,
+    replay_to_node,
     retroactive,
     spark_session,
     write_deliveries,
@@ -32,6 +36,7 @@ from fieldfare.pipeline import (
 )
 from fieldfare.pipeline.job.config import parse
 from fieldfare.pipeline.job.run import ready
+from fieldfare.pipeline.lake.table import write_stream
 from fieldfare.pipeline.match import sql
 from fieldfare.pipeline.match.catalogue import Subscription
 from fieldfare.pipeline.match.merge_plan import measured
@@ -39,6 +44,7 @@ from fieldfare.pipeline.sinks.folders import folder_of, write_by_subscriber
 from fieldfare.pipeline.sources import register
 from fieldfare.pipeline.sources.files import read_files
 from fieldfare.pipeline.statistics.attributes import EventStatistics
+from fieldfare.pipeline.table.normalisation import deduplicate
 
 RAW = ['{"n": 1, "x": 5, "id": "e1", "source": "/s", "time": "2026-01-01T00:00:00Z"}', "{no"]
 PERIOD = "named_struct('low', timestamp'2026-01-01', 'high', timestamp'2026-02-01') AS valid"
@@ -55,8 +61,14 @@ EXPECTED = {
     "sql": [[1, "b"], [2, "b"], [2, "c"]],
     "normalise": [1, 1],
     "write_table": 1,
+    "write_stream": 1,
+    "compact": 1,
+    "clean": 0,
+    "read_table, version": 1,
+    "deduplicate": 1,
     "replay": ["e1"],
     "replay_to_file": 1,
+    "replay_to_node": ["e1"],
     "retroactive": [["a", 0], ["b", 1]],
     "attribute_statistics": ["n", "x"],
     "merge_plan": 1,
@@ -100,6 +112,20 @@ def calls(spark: SparkSession, folder: Path) -> dict[str, Callable[[], Any]]:
         out = write_deliveries(events, catalogue, folder / "deliveries")
         return [spark.read.parquet(str(folder / "deliveries")).count(), out.way.kind]
 
+    def streamed() -> int:
+        (folder / "raw").mkdir()
+        (folder / "raw" / "a.txt").write_text("\n".join(RAW))
+        lines = spark.readStream.text(str(folder / "raw")).withColumnRenamed("value", "event")
+        parts = {"quarantine": str(folder / "bad"), "checkpoint": str(folder / "checkpoint-2")}
+        query = write_stream(normalise(lines, "n long, x long"), lake, **parts)
+        query.trigger(availableNow=True).start().awaitTermination()
+        return past().count() - 1
+
+    def to_node() -> list[str]:
+        with node_elsewhere(folder / "node") as url:
+            replay_to_node(past().limit(1), url)
+        return [event["id"] for event in logged(folder / "node")]
+
     def to_file() -> int:
         replay_to_file(past(), folder / "past.jsonl")
         return len((folder / "past.jsonl").read_text().splitlines())
@@ -136,8 +162,14 @@ def calls(spark: SparkSession, folder: Path) -> dict[str, Callable[[], Any]]:
         "sql": in_sql,
         "normalise": lambda: [table.events.count(), table.quarantine.count()],
         "write_table": written,
+        "write_stream": streamed,
+        "compact": lambda: compact(lake),
+        "clean": lambda: clean(lake),
+        "read_table, version": lambda: read_table(spark, lake, version=0).count(),
+        "deduplicate": lambda: deduplicate(past(), "1 hour").count(),
         "replay": lambda: [row.id for row in replay(past(), "x = 5").collect()],
         "replay_to_file": to_file,
+        "replay_to_node": to_node,
         "retroactive": lambda: sorted(
             [row.subscription, row.events] for row in retroactive(past(), subscriptions).collect()
         ),

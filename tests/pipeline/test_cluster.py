@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from tools.pipeline import drivers, kills
+from tools.pipeline import drivers, kills, pattern_kills
 
 from fieldfare import Event, parse
 from fieldfare.pipeline import Subscription
@@ -59,3 +59,8 @@ def test_a_driver_that_is_killed_delivers_exactly_once(tmp_path: Path) -> None:
     counts = kills.run(2, tmp_path, seed=4)
     assert counts["deliveries"] > counts["events"] > 0
     assert counts["versions"] > 1
+
+
+def test_a_driver_that_is_killed_detects_exactly_once(tmp_path: Path) -> None:
+    counts = pattern_kills.run(3, tmp_path, seed=4)
+    assert counts["detections"] > counts["kills"]

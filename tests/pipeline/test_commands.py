@@ -61,7 +61,8 @@ def test_check_explain_and_status(spark: SparkSession, tmp_path: Path) -> None:
     assert "filters look at prise, which is no declared field; did you mean price?" in said
     code, said = _said("explain", str(file), "--spark")
     assert code == 0
-    assert f"then        lake of deliveries at {tmp_path / 'lake'}: rows: workers make them" in said
+    assert "then        match: columns cross to the workers as Arrow, because Spark decodes the records" in said
+    assert f"then        lake of deliveries at {tmp_path / 'lake'}: files: the workers write them" in said
     assert _said("status", str(file)) == (
         0,
         f"quotes has not processed a batch yet. Start it: fieldfare pipeline run {file}\n",

@@ -11,9 +11,17 @@ from pathlib import Path
 import pytest
 from tests.pipeline.connect_calls import EXPECTED
 
-pytestmark = [pytest.mark.long, pytest.mark.needs("Spark Connect")]
+import fieldfare.pipeline
+
+pytestmark = pytest.mark.needs("Spark Connect")
 
 
+def test_all_public_calls_are_tried() -> None:
+    tried = {name.partition(",")[0] for name in EXPECTED}
+    assert set(fieldfare.pipeline.__all__) - tried == {"Subscription", "SubscriptionError", "spark_session"}
+
+
+@pytest.mark.long
 def test_every_call_works_or_is_refused_by_name(tmp_path: Path) -> None:
     settings = {
         "PYSPARK_PYTHON": sys.executable,

@@ -4,6 +4,9 @@ Nodes are processes with folders of their own, linked in a line. Publishers and 
 off at random too, and come back as a program would that knows only what it has stored: a publisher what was accepted, a
 subscriber the number of the last event that it is done with. In the end every accepted event has reached every
 subscriber that asked for it, once, in the order of its publisher. Patterns stand at the nodes; see `watchers`.
+
+The load follows what the machine can do: publishers wait for subscribers that are far behind, and slow down when kills
+take long; and limits leave out the time in which a process waits for a CPU (`patience`).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,10 +30,14 @@ from numpy.typing import NDArray
 
 from fieldfare.client.client import connect
 from fieldfare.filters import parse
+from tools.nodes.patience import Patience
 from tools.nodes.ports import free_port
 from tools.nodes.watchers import TEXTS, Watcher
 from tools.nodes.watchers import judge as judge_patterns
 from tools.waiting import PATIENCE
+
+FAR = 2000
+"""events of one publisher; one that a subscriber lacks more of waits"""
 
 
 class Process:
@@ -63,15 +71,18 @@ class Process:
             self.running.wait()
             self.running = None
 
-    async def answers(self, seconds: float = PATIENCE) -> None:
-        end = time.monotonic() + seconds
+    def pids(self) -> list[int]:
+        return [] if self.running is None else [self.running.pid]
+
+    async def answers(self) -> None:
+        patience = Patience(self.pids)
         while True:
             with contextlib.suppress(OSError):
                 _, writer = await asyncio.open_connection("127.0.0.1", self.port)
                 writer.close()
                 await writer.wait_closed()
                 return
-            if time.monotonic() > end or (self.running is not None and self.running.poll() is not None):
+            if patience.over() or (self.running is not None and self.running.poll() is not None):
                 log = (self.folder.parent / f"{self.name}.log").read_text()[-2000:]
                 raise AssertionError(f"{self.name} does not answer; it said:\n{log}")
             await asyncio.sleep(0.05)
@@ -102,6 +113,8 @@ class Publisher:
 
     pause = 0.05
     """most seconds between some events and the next"""
+    enough = 1000
+    """events after a kill; then all goes ten times as slowly until the next one"""
 
     def __init__(self, name: str, url: str, chance: random.Random) -> None:
         self.name, self.url, self.chance = name, url, chance
@@ -109,6 +122,8 @@ class Publisher:
         self.accepted = Marks()
         self.heard = 0
         """how many were accepted when one last looked"""
+        self.room: Callable[[], bool] = lambda: True
+        """are the subscribers near enough?"""
 
     async def live(self, until: asyncio.Event) -> None:
         """Until it is cut off (cancelled), or told to end: then it waits for all to be safe."""
@@ -120,7 +135,10 @@ class Publisher:
                     number = self.count
                     receipt = client.publish_soon({"by": self.name, "n": number, "k": number % 5})
                     receipt.add_callback(lambda answer, n=number: self.accepted.add(n) if answer is True else None)  # type: ignore[misc]
-                await asyncio.sleep(self.chance.random() * self.pause)
+                slow = 10 if self.accepted.count - self.heard > self.enough else 1
+                await asyncio.sleep(self.chance.random() * self.pause * slow)
+                while not self.room() and not until.is_set():
+                    await asyncio.sleep(self.pause)
             await client.drain()
 
 
@@ -193,19 +211,35 @@ class World(NamedTuple):
     publishers: list[Publisher]
     watchers: Sequence[Watcher] = ()
 
+    def patience(self, seconds: float = PATIENCE) -> Patience:
+        return Patience(lambda: [pid for node in self.line for pid in node.pids()], seconds)
+
+    def near(self, publisher: Publisher) -> bool:
+        """Has every subscriber nearly all that it asked for of a publisher?"""
+        got = [
+            (_by_k(one.filter, publisher.name), one.got.get(publisher.name, Marks()).count) for one in self.subscribers
+        ]
+        return all(publisher.accepted.count * by_k.mean() - count < FAR for by_k, count in got)
+
 
 async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[str, int]:
     chance, line, subscribers, publishers, watchers = world
     listeners: list[Subscriber | Watcher] = [*subscribers, *watchers]
     end = asyncio.Event()
-    listening = {one.name: asyncio.create_task(one.live()) for one in listeners}
+    patience = world.patience()
+    listening = {one.name: persistent(one.live) for one in listeners}
     for node in line:
         await knows(node, [*(one.filter for one in subscribers), "k = 3"])
-    talking = {one.name: asyncio.create_task(one.live(end)) for one in publishers}
+    for one in publishers:
+        one.room = partial(world.near, one)
+    talking = {one.name: persistent(partial(one.live, end)) for one in publishers}
     cut = 0
     between: list[int] = []
     for number in range(kills):
-        between.append(await _goes_on(line, publishers))
+        between.append(await _goes_on(world))
+        for task in [*listening.values(), *talking.values()]:
+            if task.done():
+                task.result()
         await asyncio.sleep(pause * (0.2 + chance.random()))
         node = chance.choice(line)
         node.kill()
@@ -219,15 +253,29 @@ async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[st
                 listening[listener.name] = await anew(listening[listener.name], listener.live)
             else:
                 talker = chance.choice(publishers)
-                talking[talker.name] = await anew(talking[talker.name], lambda one=talker: one.live(end))  # type: ignore[misc]
+                talking[talker.name] = await anew(talking[talker.name], partial(talker.live, end))
         if say and number % 10 == 9:
             sys.stdout.write(f"{number + 1} kills, {sum(one.accepted.count for one in publishers):,} events accepted\n")
             sys.stdout.flush()
-    between.append(await _goes_on(line, publishers))
+    between.append(await _goes_on(world))
     end.set()
-    await asyncio.wait_for(asyncio.gather(*talking.values()), PATIENCE)
-    counts = await judge(subscribers, publishers)
-    await asyncio.sleep(2.0)  # the last timers of patterns strike, and watchers get the last detections
+
+    def detected() -> int:
+        return sum(len(one.got) for one in watchers)
+
+    if say:
+        sys.stdout.write("now all must arrive\n")
+    await patience.until(
+        lambda: all(one.done() for one in talking.values()), lambda: "publishers wait", partial(arrived, subscribers)
+    )
+    await asyncio.gather(*talking.values())
+    counts = await judge(subscribers, publishers, patience)
+    quiet, last = world.patience(3.0), -1
+    while not quiet.over():  # the last timers of patterns strike, and watchers get the last detections
+        if detected() != last:
+            last = detected()
+            quiet.begin()
+        await asyncio.sleep(0.05)
     for task in listening.values():
         task.cancel()
     await asyncio.gather(*listening.values(), return_exceptions=True)
@@ -235,22 +283,23 @@ async def _play(world: World, kills: int, pause: float, *, say: bool) -> dict[st
     return {"kills": kills, "clients cut off": cut, **least, **counts}
 
 
-async def _goes_on(line: list[Process], publishers: list[Publisher]) -> int:
+async def _goes_on(world: World) -> int:
     """Wait until all nodes are up and every publisher is heard; return how many events were accepted since then.
 
     A kill that strikes a node that is not up yet tells nothing: after some of them nothing was accepted any more, and a
     run of 200 kills had tested 20.
     """
-    for node in line:
+    for node in world.line:
         await node.answers()
-    end = time.monotonic() + PATIENCE
-    while deaf := [one.name for one in publishers if one.accepted.count == one.heard]:
-        assert time.monotonic() < end, f"nothing more is accepted of {', '.join(deaf)}"
-        await asyncio.sleep(0.02)
-    before = sum(one.heard for one in publishers)
-    for one in publishers:
+
+    def deaf() -> list[str]:
+        return [one.name for one in world.publishers if one.accepted.count == one.heard]
+
+    await world.patience().until(lambda: not deaf(), lambda: f"nothing more is accepted of {', '.join(deaf())}")
+    before = sum(one.heard for one in world.publishers)
+    for one in world.publishers:
         one.heard = one.accepted.count
-    return sum(one.heard for one in publishers) - before
+    return sum(one.heard for one in world.publishers) - before
 
 
 async def knows(node: Process, filters: list[str]) -> None:
@@ -265,10 +314,15 @@ async def knows(node: Process, filters: list[str]) -> None:
 
 
 async def anew(task: asyncio.Task[None], live: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-    """End a client without a word, and begin another one; it may take a while until there is a node."""
+    """End a client without a word, and begin another one."""
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+    return persistent(live)
+
+
+def persistent(live: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
+    """Begin a client; it may take a while until there is a node."""
 
     async def persist() -> None:
         while True:
@@ -280,12 +334,13 @@ async def anew(task: asyncio.Task[None], live: Callable[[], Coroutine[Any, Any, 
     return asyncio.create_task(persist())
 
 
-async def judge(subscribers: list[Subscriber], publishers: list[Publisher]) -> dict[str, int]:
+async def judge(subscribers: list[Subscriber], publishers: list[Publisher], patience: Patience) -> dict[str, int]:
     """Wait until all has arrived; then nothing may be missing, twice, unasked or out of order."""
-    deadline = time.monotonic() + PATIENCE
-    while gaps := [text for one in subscribers for other in publishers if (text := missing(one, other))]:
-        assert time.monotonic() < deadline, gaps
-        await asyncio.sleep(0.05)
+
+    def gaps() -> list[str]:
+        return [text for one in subscribers for other in publishers if (text := missing(one, other))]
+
+    await patience.until(lambda: not gaps(), lambda: str(gaps()), partial(arrived, subscribers))
     await asyncio.sleep(0.5)
     for one in subscribers:
         assert not one.problems, one.problems[:5]
@@ -295,16 +350,26 @@ async def judge(subscribers: list[Subscriber], publishers: list[Publisher]) -> d
     return {
         "published": sum(one.count for one in publishers),
         "accepted": sum(one.accepted.count for one in publishers),
-        "delivered": sum(marks.count for one in subscribers for marks in one.got.values()),
+        "delivered": arrived(subscribers),
         "delivered again and left out": sum(one.again for one in subscribers),
     }
 
 
+@cache
+def _by_k(filter: str, by: str) -> NDArray[np.bool_]:
+    """Which k does a filter want of a publisher?"""
+    wanted = parse(filter)
+    return np.array([wanted.matches({"by": by, "n": 1, "k": k}) for k in range(5)])
+
+
 def _asked(one: Subscriber, other: Publisher) -> NDArray[np.bool_]:
     """By number: does a subscriber want such an event of a publisher? All depends on who it is, and on k."""
-    wanted = parse(one.filter)
-    by_k = np.array([wanted.matches({"by": other.name, "n": 1, "k": k}) for k in range(5)])
-    return by_k[np.arange(other.count + 1) % 5]
+    return _by_k(one.filter, other.name)[np.arange(other.count + 1) % 5]
+
+
+def arrived(subscribers: list[Subscriber]) -> int:
+    """How many events have come so far, all in all."""
+    return sum(marks.count for one in subscribers for marks in one.got.values())
 
 
 def missing(one: Subscriber, other: Publisher) -> str:

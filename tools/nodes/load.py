@@ -141,7 +141,7 @@ async def _play(world: World, minutes: float, every: float) -> dict[str, float]:
     end.set()
     async with asyncio.timeout(300):
         await asyncio.gather(*talking.values())
-    counts = await judge(subscribers, publishers)
+    counts = await judge(subscribers, publishers, world.patience())
     for task in listening.values():
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, ConnectionError):

@@ -29,8 +29,8 @@ from typing import NamedTuple
 from fieldfare.client.client import Client, connect
 from fieldfare.client.errors import ConnectionLost
 from fieldfare.filters import parse
-from tools.nodes.kills import Publisher, Subscriber, judge, missing
-from tools.waiting import PATIENCE
+from tools.nodes.kills import Publisher, Subscriber, judge
+from tools.nodes.patience import Patience
 
 ROOT = Path(__file__).parents[2]
 SELF = Path("/proc/self/ns/net")
@@ -268,10 +268,7 @@ async def inside(cuts: int, seed: int, folder: Path) -> dict[str, int]:
     await asyncio.wait_for(asyncio.gather(*talking), 120)
     for task in listening:
         assert not task.done(), task
-    try:
-        counts = await asyncio.wait_for(judge(list(offices), list(taxis)), PATIENCE)
-    except TimeoutError:
-        raise AssertionError([missing(one, other) for one in offices for other in taxis]) from None
+    counts = await judge(list(offices), list(taxis), Patience(list))
     for task in listening:
         await stop(task)
     links = sum(log.read_text().count("linked to") for log in folder.glob("*.log"))

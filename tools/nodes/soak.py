@@ -11,18 +11,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fieldfare.client.client import Client, connect
 from tools.nodes.faults import Trouble, Wire
 from tools.nodes.kills import Process
+from tools.nodes.patience import Patience
 from tools.nodes.raw_clients import RawPublisher, RawSubscriber
-from tools.waiting import PATIENCE, until
 
 PARENTS = (None, 0, 1, 1, 3)
 """the tree: whom each node joins"""
@@ -165,6 +166,18 @@ class Cast(NamedTuple):
     subscribers: list[Any]
     books: list[Book]
 
+    def patience(self) -> Patience:
+        """How long to wait for these nodes."""
+        return Patience(lambda: [pid for node in self.nodes for pid in node.pids()])
+
+    async def heard(self, before: Mapping[str, int]) -> None:
+        """Wait until more events are accepted of every publisher."""
+
+        def deaf() -> list[str]:
+            return [one.session for one in self.publishers if one.accepted <= before[one.session]]
+
+        await self.patience().until(lambda: not deaf(), lambda: f"nothing more is accepted of {', '.join(deaf())}")
+
 
 def cast(folder: Path, chance: random.Random, parents: Sequence[int | None]) -> Cast:
     """Nodes with their wires, and clients of all kinds."""
@@ -198,9 +211,9 @@ async def known(all_: Cast) -> None:
         clients = {node.name: await there(node.url) for node in all_.nodes}
         for client in clients.values():
             stack.push_async_callback(client.close)
-        end = time.monotonic() + PATIENCE
+        patience = all_.patience()
         while missing := [book.name for book in all_.books if book.probes != names]:
-            assert time.monotonic() < end, f"{missing} never heard of some node"
+            assert not patience.over(), f"{missing} never heard of some node"
             for name, client in clients.items():
                 for by, k in (("p0", 1), ("p2", 4)):
                     await client.publish({"by": by, "n": 0, "k": k, "text": "ä", "probe": name})
@@ -231,15 +244,29 @@ async def playing(all_: Cast) -> AsyncIterator[list[asyncio.Task[None]]]:
             node.kill()
 
 
+@contextlib.contextmanager
+def kept_if_bad(prefix: str) -> Iterator[tuple[Path, dict[str, int]]]:
+    """Make a folder for a run and its verdict; the folder stays if the run does not end well."""
+    folder, verdict = Path(tempfile.mkdtemp(prefix=prefix)), dict[str, int]()
+    try:
+        yield folder, verdict
+    finally:
+        if verdict and not any(verdict[what] for what in BAD):
+            shutil.rmtree(folder)
+        else:
+            sys.stdout.write(f"folders and logs of the nodes: {folder}\n")
+
+
 async def run(minutes: float, seed: int, *, say: bool = False) -> dict[str, int]:
     """Let it run; gives counts."""
     chance = random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="fieldfare-soak-") as folder:
-        all_ = cast(Path(folder), chance, PARENTS)
+    with kept_if_bad("fieldfare-soak-") as (folder, verdict):
+        all_ = cast(folder, chance, PARENTS)
         async with playing(all_) as tasks:
             trouble = Trouble(chance, all_.nodes, all_.wires, [*all_.publishers, *all_.subscribers])
             await _play(all_, trouble, tasks, minutes, say=say)
-            return await judged(all_, trouble.counts, tasks)
+            verdict.update(await judged(all_, trouble.counts, tasks))
+        return verdict
 
 
 async def _play(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]], minutes: float, *, say: bool) -> None:
@@ -254,7 +281,7 @@ async def _play(all_: Cast, trouble: Trouble, tasks: list[asyncio.Task[None]], m
             trouble.strike()
         before = {one.session: one.accepted for one in all_.publishers}
         await trouble.over()
-        await until(lambda: all(one.accepted > before[one.session] for one in all_.publishers))  # noqa: B023
+        await all_.heard(before)
         for task in tasks:
             if task.done():
                 task.result()
@@ -270,11 +297,17 @@ async def judged(all_: Cast, faults: Mapping[str, int], tasks: list[asyncio.Task
     """Wait until all is accepted and nothing is missing, or it takes too long; and a moment for what comes twice."""
     for one in all_.publishers:
         one.end = True
+    patience = all_.patience()
+
+    def going() -> int:
+        came = sum(len(numbers) for book in all_.books for numbers in book.got.values())
+        return came + sum(int(one.accepted) for one in all_.publishers)
+
     with contextlib.suppress(AssertionError):
-        await until(lambda: all(one.accepted == one.published for one in all_.publishers))
+        await patience.until(lambda: all(one.accepted == one.published for one in all_.publishers), str, going)
     accepted = {one.session: one.accepted for one in all_.publishers}
     with contextlib.suppress(AssertionError):
-        await until(lambda: not any(book.verdict(accepted)["lost"] for book in all_.books))
+        await patience.until(lambda: not any(book.verdict(accepted)["lost"] for book in all_.books), str, going, 1.0)
     await asyncio.sleep(2)
     verdicts = {book.name: book.verdict(accepted) for book in all_.books}
     problems = [text for one in [*all_.publishers, *all_.subscribers] for text in getattr(one, "problems", [])]

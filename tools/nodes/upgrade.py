@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 from tools.nodes import library_client, soak
 from tools.nodes.kills import Process
 from tools.nodes.soak import BAD, Book, Cast
-from tools.waiting import until
 
 LAST_RELEASED = "2e55862"
 """the last revision that speaks version 2 and nothing newer"""
@@ -139,8 +138,8 @@ async def run(
 ) -> dict[str, int]:
     """Upgrade all nodes and bring them back, so many times; return counts."""
     chance = random.Random(seed)
-    with tempfile.TemporaryDirectory(prefix="fieldfare-upgrade-") as folder:
-        all_ = cast(Path(folder), chance, old, parents)
+    with soak.kept_if_bad("fieldfare-upgrade-") as (folder, verdict):
+        all_ = cast(folder, chance, old, parents)
         async with soak.playing(all_) as tasks:
             counts: Counter[str] = Counter()
             for number in range(rounds):
@@ -154,7 +153,8 @@ async def run(
                     accepted = sum(one.accepted for one in all_.publishers)
                     sys.stdout.write(f"round {number + 1}: {accepted:,} accepted\n")
                     sys.stdout.flush()
-            return await soak.judged(all_, counts, tasks)
+            verdict.update(await soak.judged(all_, counts, tasks))
+        return verdict
 
 
 async def _change(all_: Cast, node: Process, code: Code, chance: random.Random, counts: Counter[str]) -> None:
@@ -167,7 +167,7 @@ async def _change(all_: Cast, node: Process, code: Code, chance: random.Random, 
     await node.answers()
     counts[f"nodes {'stopped' if how is signal.SIGTERM else 'killed'}, and started with the {code.name} code"] += 1
     before = {one.session: one.accepted for one in all_.publishers}
-    await until(lambda: all(one.accepted > before[one.session] for one in all_.publishers))
+    await all_.heard(before)
     movers = [one for one in [*all_.publishers, *all_.subscribers] if hasattr(one, "move")]
     await asyncio.gather(*(one.move(chance.choice(all_.nodes).url) for one in movers if chance.random() < 0.5))
 

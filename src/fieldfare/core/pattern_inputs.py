@@ -34,10 +34,25 @@ class SettlePatterns(Struct, frozen=True):
     """Let the patterns of the settings stand here, by name."""
 
     texts: Mapping[str, str]
+    policies: Mapping[str, str] = {}
+    """By name: the placement policy of a pattern whose parts may be detected at other nodes."""
 
     def __call__(self, core: Core, now: float) -> None:
         """Begin new ones, and end those that the settings no longer have."""
-        core.patterns.settle(self.texts, now)
+        core.patterns.parts.settle(self.texts, self.policies, now)
+
+
+class HostPattern(Struct, frozen=True):
+    """Let a pattern stand here under a name, and its parts at other nodes, as somebody else has planned."""
+
+    key: str
+    text: str
+    hosts: Mapping[str, str]
+
+    def __call__(self, core: Core, now: float) -> None:
+        """Begin the pattern."""
+        patterns = core.patterns
+        patterns.begin(patterns.beginning(self.key, self.text, named=True, hosts=self.hosts), now)
 
 
 class RemovePattern(Struct, frozen=True):

@@ -97,14 +97,19 @@ class PatternUsers(SessionWatcher):
         """Return the patterns that have lost their last user since the last call, except those of the settings."""
         unused, self._unused = self._unused, set()
         known = ((key, self._known.get(key)) for key in sorted(unused))
-        return [key for key, one in known if one is not None and not one.users and not one.named]
+        return [key for key, one in known if one is not None and not (one.users or one.named or one.wanted)]
 
     def take_idle(self) -> list[str]:
         """Return the patterns without a subscriber here or elsewhere, at the second look."""
         self._dropped.clear()
         for one in self._known.values():
-            one.idle = 0 if one.named or one.users or self._is_wanted(one) else one.idle + 1
+            kept = one.named or one.users or any(map(self._is_known, one.wanted))
+            one.idle = 0 if kept or self._is_wanted(one) else one.idle + 1
         return [key for key, one in self._known.items() if one.idle > 1]
+
+    def _is_known(self, user: tuple[str, str]) -> bool:
+        """Tell whether a node that waits for a part is still in the network; it says when it needs the part no more."""
+        return user[0] == self._base.name or self._base.envelopes.knows(user[0])
 
     def _is_wanted(self, one: StandingPattern) -> bool:
         """Tell whether a neighbour has a filter for the detections; with flooding the answer is yes."""

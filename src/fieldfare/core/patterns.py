@@ -20,15 +20,15 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Final
 
 from fieldfare.core.base import Base
 from fieldfare.core.pattern_atoms import PATTERNS, PatternAtoms, asks_for_composites
+from fieldfare.core.pattern_parts import PatternParts
 from fieldfare.core.pattern_users import PatternUsers
 from fieldfare.core.presence import Presence
 from fieldfare.core.sessions import SessionTable
-from fieldfare.core.standing_pattern import PUBLISHER, StandingPattern, event_of, is_composite
+from fieldfare.core.standing_pattern import NOWHERE, PUBLISHER, StandingPattern, event_of, interval, is_composite
 from fieldfare.core.state import Origin, RequestRefused, Route
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -79,6 +79,7 @@ class Patterns:
         self._by: dict[str, StandingPattern] = {}
         """Patterns by the identity under which detections are numbered."""
         self.users = PatternUsers(base, sessions, self.known)
+        self.parts = PatternParts(base, self, lambda one: check(one.pattern, bounds))
         self._written: dict[str, dict[Place, Machine]] = {SHARED: {}}
         self._last_logged = 0.0
         """Recovery only: time of the last detection in the log."""
@@ -92,43 +93,38 @@ class Patterns:
         A session with such a subscription keeps the old one, wherever the detector stands. With a history the pattern
         begins in the past, in a detector for this subscriber alone.
         """
-        journal = self._base.journal
-        one = StandingPattern("", text, f"{journal.life}:{journal.position}", journal.position)
+        one = self.beginning("", text)
         check(one.pattern, self.bounds)
-        one.key = one.type if history is None else f"{one.type}@{journal.position}:{session}/{id}"
-        one.by = f"{one.by}:{one.key}"
+        one.key = one.type if history is None else f"{one.type}@{one.born}:{session}/{id}"
         client = self._base.broker.clients.all.get(session)
         present = client.subscriptions.get(id) if client is not None else None
         if present is not None and parse(f"type = '{one.type}'").covers(present):
             return one.type
         one = self.known.get(one.key, one)
         if one.key not in self.known:
-            self._begin(one, now)
+            self.begin(one, now)
         try:
             self._presence.change_filters(m.Subscribe(id, self.users.filter_of(one)), session, now)
         except ValueError:
-            if not one.users and not one.named:
+            if not (one.users or one.named or one.wanted):
                 self.remove(one.key, now)
             raise
         if history is not None:
             self._look_back(one, history, now)
         return one.key
 
-    def settle(self, texts: Mapping[str, str], now: float) -> None:
-        """Let the patterns of the settings stand here; a pattern with another text begins anew."""
-        for key in [key for key, one in self.known.items() if one.named and texts.get(key) != one.text]:
-            self.remove(key, now)
-        for key, text in texts.items():
-            if key not in self.known:
-                journal = self._base.journal
-                by = f"{journal.life}:{journal.position}:{key}"
-                one = StandingPattern(key, text, by, journal.position, named=True)
-                check(one.pattern, self.bounds)
-                self._begin(one, now)
+    def beginning(
+        self, key: str, text: str, *, named: bool = False, hosts: Mapping[str, str] = NOWHERE
+    ) -> StandingPattern:
+        """Return a pattern for `begin`, of which `hosts` detect parts."""
+        return StandingPattern(key, text, "", self._base.journal.position, named=named, hosts=hosts)
 
-    def _begin(self, one: StandingPattern, now: float) -> None:
+    def begin(self, one: StandingPattern, now: float) -> None:
+        """Let a pattern begin, behind the last event of the log."""
+        one.by = f"{self._base.journal.life}:{one.born}:{one.key}"
         self._base.links.send_all(self._install(one, now))
         self._base.buffer.store(*one.rows())
+        self.parts.began(one, now)
 
     def _install(self, one: StandingPattern, now: float) -> list[Send]:
         """Make a detector, and subscribe to the filters of the pattern; return the messages to neighbours."""
@@ -151,6 +147,7 @@ class Patterns:
         if key not in self.known:
             raise RequestRefused(f"there is no pattern {key}")
         base, one = self._base, self.known[key]
+        self.parts.ended(one, now)
         self.atoms.remove(one, now)
         self.users.remove(one)
         del self.known[key], self._by[one.by]
@@ -175,6 +172,8 @@ class Patterns:
         A detection of this node has no such part: patterns over patterns get a detection from `_publish`, also if the
         detector finds the same again after a kill.
         """
+        if self.parts.metering and forward.source == self._base.name:
+            self.parts.meter(forward.event)
         ids = clients.get(PATTERNS)
         if ids is None:
             return clients, ()
@@ -211,6 +210,7 @@ class Patterns:
         names, composite = self.atoms.names(position, event, ids), is_composite(event)
         if not names:
             return
+        self.parts.fed += len(names)
         self._advance(at, now)
         for key, _ in names:
             one = self._own.get(key)
@@ -224,7 +224,7 @@ class Patterns:
         shared = [(key, labels) for key, labels in names if key in self.shared.patterns]
         if shared:
             own = self._stamped(event, at) if not composite else occurrence(event, at / 1e6)
-            found = self.shared.offer(_interval(event, own) if composite else own, shared)
+            found = self.shared.offer(interval(event, own) if composite else own, shared)
             self._publish(found, position, now, at)
 
     def _stamped(self, event: Event, at: int) -> Occurrence:
@@ -292,6 +292,7 @@ class Patterns:
         """End the patterns that nobody has asked for since the maintenance before."""
         for key in self.users.take_idle():
             self.remove(key, now)
+        self.parts.maintain(now)
 
     @property
     def wakes(self) -> float | None:
@@ -332,12 +333,13 @@ class Patterns:
     def restore(self, stored: StoredRows, now: float) -> None:
         """Recover from stored rows; entries of the log follow, and `run` feeds those behind the rows."""
         self.position, self._stamp = stored.get("pattern-position", {}).get((), [0, 0])[:2]
-        for (key,), (text, by, born, named, *_) in stored.get("pattern", {}).items():
+        for (key,), (text, by, born, named, *more) in stored.get("pattern", {}).items():
             try:
-                one = StandingPattern(str(key), text, by, born, named=named)
+                one = StandingPattern(str(key), text, by, born, named=named, hosts=more[0] if more else NOWHERE)
             except (ValueError, RecursionError) as error:
                 logger.error("the pattern %s cannot be read, and is not detected any more: %s", key, str(error)[:300])
                 continue
+            one.wanted = {(node, whole) for node, whole in more[1]} if more else set()
             one.count, one.lead = stored.get("pattern-count", {}).get((key,), [0, None])[:2]
             self._install(one, now)  # neighbours hear all filters anew, behind the entries of the log
         for name in [SHARED, *self._own]:
@@ -386,11 +388,3 @@ class Patterns:
             one.by = f"{self._base.journal.life}:{self._base.journal.position}:{one.key}"
             self._by[one.by] = one
             self._base.buffer.store(*one.rows())
-
-
-def _interval(event: Event, own: Occurrence) -> Occurrence:
-    """Return a composite event with the interval that the event names."""
-    low, high = event.get("ts_lo"), event.get("ts_hi")
-    if isinstance(low, datetime) and isinstance(high, datetime) and low <= high:
-        return own._replace(low=microseconds(low), high=microseconds(high))
-    return own

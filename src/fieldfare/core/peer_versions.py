@@ -30,6 +30,10 @@ class PeerVersions:
         """Return the versions of nodes, without those that speak no more than the oldest version."""
         return {node: version for node in nodes if (version := self.of(node)) > OLDEST}
 
+    def has(self, node: str, kind: str) -> bool:
+        """Tell whether a node has a kind of message."""
+        return has(self.of(node), kind)
+
     def require(self, kind: str, *nodes: str) -> None:
         """Refuse what needs a kind of message, unless this node and all the given nodes have the kind."""
         for node in (self._name, *nodes):

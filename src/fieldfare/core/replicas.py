@@ -46,7 +46,7 @@ logger = logging.getLogger("fieldfare.node")
 FORMER: Final = "former"
 """Kind of the rows with the last delivery of an incomplete replica by former filters."""
 SINCE: Final = 3
-"""First version of nodes that say when a replica is complete."""
+"""First version of nodes that say when a replica is complete; a replica of an older node never is."""
 
 
 class Replicas(SessionWatcher, DeliveryWatcher, LinkWatcher):
@@ -181,7 +181,7 @@ class Replicas(SessionWatcher, DeliveryWatcher, LinkWatcher):
     def _complete(self, name: str, holder: str) -> None:
         """Tell a holder that it has all deliveries from before its present filters, as soon as it has."""
         if not self._is_due(name, holder):
-            self._report(name, [], holder, complete=True)
+            self._report(name, [], holder)
 
     def acknowledged(self, name: str, number: int) -> None:
         """Tell the holders which events a client has acknowledged; a holder's numbers differ, so events are named."""
@@ -204,14 +204,16 @@ class Replicas(SessionWatcher, DeliveryWatcher, LinkWatcher):
         if self.holders.get(name):
             self._published.add(name)
 
-    def _report(self, name: str, last_events: list[EventId], *some: str, complete: bool = False) -> None:
-        """Tell some holders, or all, how far a session is."""
+    def _report(self, name: str, last_events: list[EventId], *some: str) -> None:
+        """Tell some holders, or all, how far a session is, and whether the replica is complete."""
         session, holders = self._sessions.get(name), self.holders.get(name, {})
         if session is None:
             return
         counts = session.sequence, session.count, session.acknowledged, session.moves
         for holder in some or holders:
-            self._send(holder, h.ReplicaProgress(name, holders[holder].ticket, *counts, last_events, complete))
+            one = holders[holder]
+            complete = one.ready and not self._is_due(name, holder)
+            self._send(holder, h.ReplicaProgress(name, one.ticket, *counts, last_events, complete))
 
     def offered(self, name: str, target: str) -> None:
         """Schedule another copy for a holder that a session is described to, unless the session goes there.
@@ -252,9 +254,8 @@ class Replicas(SessionWatcher, DeliveryWatcher, LinkWatcher):
             self.held[name] = replica
             self._sessions[name] = Session(replica.identity, True, False, now, owner=replica.owner, handover_mark=mark)
         replica.ticket, replica.node, replica.moves = description.ticket, node, max(replica.moves, description.moves)
-        if base.versions.of(node) >= SINCE:
-            replica.former = self._sessions[name].count
-            base.buffer.store(Row(FORMER, (name,), replica.former))
+        replica.former = self._sessions[name].count
+        base.buffer.store(Row(FORMER, (name,), replica.former))
         self._store_replica(name)
         self._sessions.store(name)
         self._parts.devices.set_names(name, description.devices, now)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 from fieldfare.events import msgpack
@@ -16,8 +18,10 @@ from fieldfare.events.event import Event
 from fieldfare.events.limits import EventError
 from fieldfare.filters import parse
 from fieldfare.filters.filter import Filter
-from fieldfare.patterns import Detection, Detector, Pattern, composite_type, parse_pattern
+from fieldfare.patterns import Detection, Detector, Occurrence, Pattern, composite_type, parse_pattern
 from fieldfare.patterns.bounds import Bounds
+from fieldfare.patterns.decomposition import Recipe, recipe_of
+from fieldfare.patterns.stamps import microseconds
 from fieldfare.protocol.journal import Row
 
 PREFIX: Final = "ce:"
@@ -26,6 +30,8 @@ PUBLISHER: Final = "~pattern:"
 """beginning of the name under which detections are published; the key of the pattern follows"""
 AT_MOST: Final = 40
 """constituents at each end of a composite event that is too large for an event otherwise"""
+NOWHERE: Final[Mapping[str, str]] = MappingProxyType({})
+"""no part of a pattern is detected elsewhere"""
 LATEST: Final = 20
 """detections that are remembered for people"""
 
@@ -33,17 +39,26 @@ LATEST: Final = 20
 class StandingPattern:
     """A pattern with everything but the open instances."""
 
-    def __init__(self, key: str, text: str, by: str, born: int, *, named: bool = False) -> None:
-        """Parse the text; `by` is the identity under which detections are numbered."""
+    def __init__(
+        self, key: str, text: str, by: str, born: int, *, named: bool = False, hosts: Mapping[str, str] = NOWHERE
+    ) -> None:
+        """Parse the text; `by` is the identity under which detections are numbered.
+
+        Parts of the pattern are detected at the `hosts`, by type of the parts' composite events.
+        """
         self.key, self.text, self.by, self.born, self.named = key, text, by, born, named
-        self.pattern: Pattern = parse_pattern(text)
-        self.type = composite_type(self.pattern.text)
+        self.hosts = dict(hosts)
+        self.recipe: Recipe = recipe_of(parse_pattern(text), self.hosts)
+        self.pattern: Pattern = self.recipe.runs
+        self.type = composite_type(self.recipe.whole.text)
         self.count = 0
         """Number of the last detection."""
         self.logged = 0
         """Number of the last detection that the log has; known after a restart."""
         self.users: set[tuple[str, str]] = set()
         """Sessions and ids of the subscriptions to the composite events."""
+        self.wanted: set[tuple[str, str]] = set()
+        """Nodes that wait for the composite events as a part, each with the key of the whole there."""
         self.idle = 0
         """How many maintenances in a row found nobody who wants the pattern."""
         self.own: Detector | None = None
@@ -60,7 +75,9 @@ class StandingPattern:
 
     def rows(self) -> list[Row]:
         """Return the rows of the definition and of the counts."""
-        value = [self.text, self.by, self.born, self.named]
+        value: list[Any] = [self.text, self.by, self.born, self.named]
+        if self.hosts or self.wanted:
+            value += [self.hosts, sorted(map(list, self.wanted))]
         return [Row("pattern", (self.key,), value), self.count_row()]
 
     def count_row(self) -> Row:
@@ -125,7 +142,7 @@ def primitive_events(composite: Mapping[str, Any]) -> Iterator[Mapping[str, Any]
 
 def event_of(one: StandingPattern, detection: Detection, node: str) -> Event:
     """Return the composite event of a detection, without the middle if too large for an event."""
-    made = one.pattern.event(detection.match, name=one.key, detector=node)
+    made = one.recipe.event(detection.match, name=one.key, detector=node)
     try:
         return msgpack.decode(msgpack.encode(made))
     except EventError:
@@ -139,3 +156,15 @@ def event_of(one: StandingPattern, detection: Detection, node: str) -> Event:
         except EventError:
             continue
     return Event({name: value for name, value in made.tree.items() if name not in ("constituents", "expr")})
+
+
+def interval(event: Event, own: Occurrence) -> Occurrence:
+    """Return a composite event with the interval that the event names, which does not end in the future.
+
+    The clock of the node that detected it may be ahead; what comes here afterwards must be able to follow it.
+    """
+    low, high = event.get("ts_lo"), event.get("ts_hi")
+    if isinstance(low, datetime) and isinstance(high, datetime) and low <= high:
+        end = min(microseconds(high), own.high)
+        return own._replace(low=min(microseconds(low), end), high=end)
+    return own

@@ -20,14 +20,15 @@ logger = logging.getLogger("fieldfare.node")
 def may_take_over(name: str, replica: Replica, now: float) -> bool:
     """Tell whether a replica may become the session: a complete one at once, another one only after `GRACE`.
 
-    The session's node may be back soon, and has deliveries that are not here.
+    The session's node may be back soon, and may have deliveries that are not here. A node of version 2 never says that
+    a replica is complete.
     """
     if replica.former is None:
         return True
     replica.wanted = now if replica.wanted is None else replica.wanted
     if now - replica.wanted < GRACE:
         return False
-    logger.error("the session %s goes on here without %s, which has not sent all that waited", name, replica.node)
+    logger.error("the session %s goes on here without %s, which may not have sent all that waited", name, replica.node)
     return True
 
 

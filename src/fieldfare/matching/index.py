@@ -8,7 +8,6 @@ that returned before.
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic
@@ -24,25 +23,22 @@ from fieldfare.filters.constraint import Mode
 from fieldfare.filters.diagnosis import BranchReport, diagnose
 from fieldfare.filters.filter import Filter
 from fieldfare.matching.ids import GONE, IdTable, arrow_ids
-from fieldfare.matching.match.batch_rows import MANY, batch_of, fields_by_row
+from fieldfare.matching.match.batch_rows import MANY, batch_of
+from fieldfare.matching.match.decisions import Decisions, Replaced
 from fieldfare.matching.match.encoded_reader import EncodedReader
 from fieldfare.matching.match.json_reader import JsonReader
-from fieldfare.matching.match.lookup import CHUNK, Pairs, Reader
+from fieldfare.matching.match.lookup import CHUNK, Reader
 from fieldfare.matching.matcher import Id, Matcher, as_filter
 from fieldfare.matching.relations import search
 from fieldfare.matching.stats import Stats, stats_of, time_spent
 from fieldfare.matching.store import layout, snapshot
-from fieldfare.matching.store.layout import NUMBER_MASK, SHARED_FLAG, VERIFY_FLAG
+from fieldfare.matching.store.layout import SHARED_FLAG
 from fieldfare.matching.store.store import Store
 
 Ints = NDArray[np.int64]
 _NO_PAIRS: Final = np.zeros(0, np.int64), np.zeros(0, np.int64)
 _BULK: Final = 256
 """number of filters added at once that become a segment of their own"""
-
-
-class _Replaced(Exception):
-    """A filter was removed or replaced between lookup and verification: match again."""
 
 
 class Index(Matcher[Id], Generic[Id]):
@@ -64,8 +60,8 @@ class Index(Matcher[Id], Generic[Id]):
         self._reader = Reader(store)
         self._json = JsonReader(store), JsonReader(store, cloudevents=True)
         self._encoded = EncodedReader(store)
+        self._decisions = Decisions(store)
         self._ids: IdTable[Id] = IdTable(store.lock, stored)
-        self._checks: Counter[int] = Counter()
         self._changes = 0
 
     # Writing
@@ -126,7 +122,7 @@ class Index(Matcher[Id], Generic[Id]):
 
     def _kill(self, number: int) -> None:
         self._store.kill(number)
-        self._checks.pop(number, None)
+        self._decisions.forget(number)
 
     def compact(self) -> None:
         """Put all entries into a single segment, laid out by the events seen so far. Matching never needs a call."""
@@ -176,8 +172,8 @@ class Index(Matcher[Id], Generic[Id]):
         """Turn owners into filter numbers; look again if a filter was replaced meanwhile."""
         while True:
             try:
-                return self._decided(owners, fields, mode)
-            except _Replaced:
+                return self._decisions.one(owners, fields, mode)
+            except Replaced:
                 owners = self._reader.owners(fields)
 
     def match_json(self, text: bytes | str, mode: Mode = "overlaps", *, cloudevents: bool = False) -> list[Id]:
@@ -203,31 +199,6 @@ class Index(Matcher[Id], Generic[Id]):
             lambda fields: self._numbers(self._reader.owners(fields), fields, mode),
         )
         return self._table(pairs, changes)
-
-    def _decided(self, owners: list[int], fields: Mapping[str, object], mode: Mode) -> list[int]:
-        """Turn owners into filter numbers: verified where necessary, once where a filter has several entries."""
-        found: list[int] = []
-        seen: set[int] = set()
-        for owner in owners:
-            if 0 <= owner < SHARED_FLAG:
-                found.append(owner)
-                continue
-            whose = owner if owner >= 0 else -owner - 1
-            number = whose & NUMBER_MASK
-            if whose & SHARED_FLAG:
-                if number in seen:
-                    continue
-                seen.add(number)  # a filter is verified as a whole
-            if (owner >= 0 and not whose & VERIFY_FLAG) or self._verified(number, fields, mode):
-                found.append(number)
-        return found
-
-    def _verified(self, number: int, fields: Mapping[str, object], mode: Mode) -> bool:
-        self._checks[number] += 1
-        check = self._store.checks.get(number) or self._store.check(number)
-        if check is None:
-            raise _Replaced
-        return check(fields, mode)
 
     def match_batch(self, batch: Any, mode: Mode = "overlaps") -> Any:
         """Return the matches of a record batch: an Arrow table with columns `event` (row number) and `id`, by event.
@@ -284,8 +255,8 @@ class Index(Matcher[Id], Generic[Id]):
             plain = bool(((owner >= 0) & (owner < SHARED_FLAG)).all())
             if plain:
                 break
-            with contextlib.suppress(_Replaced):
-                event, owner = self._decided_batch(part, (event, owner), mode)
+            with contextlib.suppress(Replaced):
+                event, owner = self._decisions.batch(part, (event, owner), mode)
                 break
         kernels = self._store.kernels
         if kernels is None:
@@ -297,21 +268,6 @@ class Index(Matcher[Id], Generic[Id]):
             return rows, numbers
         count = kernels.drop_repeats(rows, numbers, len(self._ids.by_number))
         return rows[:count], numbers[:count]
-
-    def _decided_batch(self, part: Any, pairs: Pairs, mode: Mode) -> Pairs:
-        """Return the pairs that hold, with owners turned into numbers; a filter may still occur twice."""
-        event, owner = pairs
-        whose = np.where(owner < 0, -owner - 1, owner)
-        check = (owner < 0) | (whose & VERIFY_FLAG != 0)
-        number = whose & NUMBER_MASK
-        good = ~check
-        places = np.flatnonzero(check)
-        rows = event[places].tolist()
-        fields = fields_by_row(part, rows)
-        good[places] = [
-            self._verified(one, fields(row), mode) for one, row in zip(number[places].tolist(), rows, strict=True)
-        ]
-        return event[good], number[good]
 
     # Relations
 
@@ -358,7 +314,7 @@ class Index(Matcher[Id], Generic[Id]):
 
     def stats(self) -> Stats:
         """Return figures on the content of the index and on the distribution of the work."""
-        busiest = [(self._ids.by_number[number], count) for number, count in self._checks.most_common(10)]
+        busiest = [(self._ids.by_number[number], count) for number, count in self._decisions.busiest(10)]
         return stats_of(self._store, len(self), busiest)
 
     # Snapshots

@@ -26,7 +26,7 @@ from fieldfare.core.step import Step
 from fieldfare.node import startup
 from fieldfare.node.acknowledgements import Acknowledgements
 from fieldfare.node.config import Config
-from fieldfare.node.config.patterns import texts_of
+from fieldfare.node.config.patterns import placements_of, texts_of
 from fieldfare.node.counters import Counters
 from fieldfare.node.due_frames import DueFrames
 from fieldfare.node.members import SharedSessions
@@ -219,7 +219,7 @@ class Node:
 
     async def start(self) -> None:
         """Write the changes of the recovery, and begin to work."""
-        await self._step([(SettlePatterns(texts_of(self.config)), _ignore)])
+        await self._step([(SettlePatterns(texts_of(self.config), placements_of(self.config)), _ignore)])
         jobs = (self._run(), self._maintain(), self._tick())
         self._tasks = [asyncio.create_task(job) for job in jobs]
         self.ready = True

@@ -11,6 +11,7 @@ says where.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
@@ -133,11 +134,32 @@ def parse_conditions(text: str, names: Sequence[str], keys: Sequence[str] = ()) 
         reader = _Names(text, names, keys)
         resolved = reader.resolved(part)
         filter = translate(text, resolved, {})
-        quoted = text[part.start : part.end]
+        quoted = _balanced(text, part.start, part.end)
         if filter.is_empty:
             raise FilterSyntaxError(text, part.start, f"nothing can match {quoted}")
         found.append(Condition(quoted, filter, tuple(reader.found), text, part.start))
     return found
+
+
+def _balanced(text: str, start: int, end: int) -> str:
+    """Return a part of a text with all its parentheses: the span of a node leaves out those at its edges.
+
+    >>> _balanced("NOT (x = 1) AND y = 2", 0, 10)
+    'NOT (x = 1)'
+    """
+    unopened = unclosed = 0
+    for sign in re.findall(r"'(?:[^']|'')*'|\"(?:\\.|[^\"])*\"|[()]", text[start:end]):
+        if sign == "(":
+            unclosed += 1
+        elif sign == ")" and unclosed:
+            unclosed -= 1
+        elif sign == ")":
+            unopened += 1
+    for _ in range(unopened):
+        start = text.rindex("(", 0, start)
+    for _ in range(unclosed):
+        end = text.index(")", end) + 1
+    return text[start:end]
 
 
 def parse_selection(name: str, text: str, names: Sequence[str], keys: Sequence[str] = ()) -> Selection:

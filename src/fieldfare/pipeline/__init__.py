@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fieldfare.exports import lazy
 
 if TYPE_CHECKING:
+    from fieldfare.pipeline.detection.operator import detect
     from fieldfare.pipeline.lake.delta import clean, compact
     from fieldfare.pipeline.lake.history import replay, replay_to_file, replay_to_node, retroactive
     from fieldfare.pipeline.lake.table import read_table, write_table
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from fieldfare.pipeline.match.deliveries import write_deliveries
     from fieldfare.pipeline.match.merge_plan import merge_plan
     from fieldfare.pipeline.match.operator import explain_match, match_events
+    from fieldfare.pipeline.match.row_patterns import match_recognize
     from fieldfare.pipeline.match.subscriptions import publish_subscriptions
     from fieldfare.pipeline.match.temporal import match_profiles
     from fieldfare.pipeline.spark import spark_session
@@ -29,9 +31,11 @@ __all__ = [
     "attribute_statistics",
     "clean",
     "compact",
+    "detect",
     "explain_match",
     "match_events",
     "match_profiles",
+    "match_recognize",
     "merge_plan",
     "normalise",
     "publish_subscriptions",
@@ -47,6 +51,7 @@ __all__ = [
 __getattr__ = lazy(
     __name__,
     {
+        "detection.operator": ("detect",),
         "lake.delta": (
             "clean",
             "compact",
@@ -72,6 +77,7 @@ __getattr__ = lazy(
             "explain_match",
             "match_events",
         ),
+        "match.row_patterns": ("match_recognize",),
         "match.subscriptions": ("publish_subscriptions",),
         "match.temporal": ("match_profiles",),
         "spark": ("spark_session",),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
+
+from fieldfare.objects import Objects
 
 
 class Batch(msgspec.Struct, frozen=True):
@@ -15,7 +18,8 @@ class Batch(msgspec.Struct, frozen=True):
     number: int
 
 
-def query_id(checkpoint: Path) -> str:
+def query_id(checkpoint: str | Path) -> str:
     """Return the id of a stream of Spark's, which stays the same as long as the stream keeps its checkpoint."""
-    about: dict[str, str] = msgspec.json.decode((checkpoint / "metadata").read_bytes())
+    place = re.sub(r"^s3[an]://", "s3://", str(checkpoint))
+    about: dict[str, str] = msgspec.json.decode(Objects(place).read("metadata"))
     return about["id"]

@@ -36,7 +36,7 @@ def check_workers(spark: SparkSession) -> None:
     context: Any = spark.sparkContext
     if context in _CHECKED:
         return
-    if _SETTING not in os.environ and context.master.startswith("local"):
+    if os.environ.get(_SETTING, sys.executable) == sys.executable and context.master.startswith("local"):
         context.pythonExec = sys.executable
     elif not _importable(context):
         raise WorkersError(

@@ -30,12 +30,17 @@ SINCE: Final[dict[str, int]] = {
     "ChannelHome": 3,
     "ChannelOpen": 3,
     "ChannelTaken": 3,
+    "DropPattern": 3,
     "JoinChannel": 3,
     "LeaveFor": 3,
+    "MeasurePattern": 3,
     "MoveChannel": 3,
+    "PatternRefused": 3,
+    "PatternStatistics": 3,
     "SetParameters": 3,
     "StandInRequest": 3,
     "SubscribePattern": 3,
+    "WantPattern": 3,
 }
 """By kind of frame or message: the first version that has it. A kind of all spoken versions is left out.
 

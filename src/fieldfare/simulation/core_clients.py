@@ -99,6 +99,7 @@ class DurableClient:
         """stated places and other values; None for a forgotten value"""
         self._requests = 0
         self._last: dict[tuple[str, str], int] = {}
+        self._known: set[tuple[str, str, int]] = set()
         self._latest: Batch | None = None
         self._earlier = 0
         """events that were published under earlier identities of the session"""
@@ -357,7 +358,10 @@ class DurableClient:
                 passed = self._note((one.publisher, one.by), one.sequence)
                 if one.channel_number:
                     passed |= self._note(("", type_of(one.by)), one.channel_number)
-                if passed and one.number <= self.may_repeat:
+                # A client of the library always leaves out what it knows; here nodes must not rely on that.
+                known = self.network.options.impatient and (one.publisher, one.by, one.sequence) in self._known
+                self._known.add((one.publisher, one.by, one.sequence))
+                if known or (passed and one.number <= self.may_repeat):
                     continue
             self._record(one, node)
         if self.lag:

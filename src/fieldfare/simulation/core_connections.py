@@ -137,9 +137,9 @@ class ClientConnection:
             claimed = yield from self._claim(self._attempt(hello))
             while claimed is None:
                 yield from self._wait()
-                # The silence of a node that comes back would give the session two nodes for a while.
+                # The silence of a node that comes back gives the session two nodes for a while.
                 lost = host.network.lost & {hello.at, host.core.handovers.source_of(self.session)}
-                if not self._changed and hello.replicas and lost:
+                if not self._changed and hello.replicas and (lost or host.network.options.impatient):
                     candidates.rotate(-1)
                     host.network.note(host.name, f"asks {candidates[-1]} to take over {self.session}")
                     yield from self._claim(TakeOver(self.session, candidates[-1], host.network.fresh("take-over")))

@@ -58,6 +58,8 @@ class Options(NamedTuple):
     """nodes that advertise for all publishers, if the policy has proxies"""
     channels: ChannelMap = ChannelMap()
     domains: Domains = Domains()
+    impatient: bool = False
+    """whether silence is enough for a take-over; else only of a node that has failed for good"""
 
 
 class CoreNetwork(CoreTree):

@@ -31,6 +31,8 @@ OLD: Final = (clients, links, nodes, disks, clocks, versions)
 """families that use nothing of the newest version alone, for `MIXED` runs: with nodes of two versions"""
 PAUSES: Final = (0.0, 0.0, 0.001, 0.01, 0.03, 0.1, 0.4)
 """between steps, in seconds: shorter and longer than a frame on a link takes"""
+LONGER: Final = {0.5: 3.0, 3.0: 20.0}
+"""seconds of kills, where clients are impatient"""
 SHORT: Final = (0.0, 0.003, 0.01, 0.03)
 """the same where a frame on a link has not arrived before the next step"""
 
@@ -81,6 +83,8 @@ class Plan(NamedTuple):
     """nodes, modulo all but the first, with which another domain begins; the nodes below belong to it"""
     private: bool = False
     """whether only the events of channels cross the borders"""
+    impatient: bool = False
+    """whether clients have a replica holder take over from a node that is only silent, and comes back"""
     patterns: tuple[int, ...] = ()
     """patterns that stand in nodes from the beginning, modulo the known texts"""
 
@@ -176,6 +180,20 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
         plan = plan._replace(patterns=tuple(dice.randrange(60) for _ in range(dice.randint(1, 3))))
     plan = with_moves(plan, dice) if plan.homes and dice.random() < 0.7 else plan
     return federated(plan, dice) if plan.homes and count > 1 and dice.random() < 0.4 else plan
+
+
+def impatient(plan: Plan) -> Plan | None:
+    """Return a plan with replicas and impatient clients, if that can be: the plan is of clients and nodes alone."""
+    if not plan.parents or not plan.synced or plan.members or plan.patterns or plan.homes:
+        return None
+    steps = tuple(
+        Step(pause, msgspec.structs.replace(act, seconds=LONGER.get(act.seconds, act.seconds)))
+        if isinstance(act, nodes.Kill)
+        else Step(pause, act)
+        for pause, act in plan.steps
+    )
+    replicas = plan.replicas or 1 + plan.seed % 2
+    return plan._replace(steps=steps, replicas=replicas, impatient=True, hierarchical=False, forgetful=False)
 
 
 def federated(plan: Plan, dice: Dice) -> Plan:

@@ -50,6 +50,6 @@ def judged(network: CoreNetwork) -> Iterable[str]:
         known = host.core.patterns.known.values()
         if name in network.lost or clock.error or not known:
             continue
-        standing = [Standing(one.key, one.text, one.born) for one in known]
+        standing = [Standing(one.key, one.text, one.born, hosts=one.hosts) for one in known]
         history = network.disks[name].history
         yield from check_patterns(name, (history[position] for position in sorted(history)), standing)

@@ -1,5 +1,6 @@
 import json
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,9 @@ from fieldfare.cli import app
 from fieldfare.cli.formats.dialects import Dialect
 from fieldfare.cli.formats.dialects import parse as parse_in
 from fieldfare.filters import parse
+from fieldfare.filters.languages import sigma
+from fieldfare.node.config import load
+from fieldfare.patterns import parse_pattern
 
 
 def run(*arguments: str | Path, stdin: str | None = None) -> Result:
@@ -189,3 +193,32 @@ def test_a_folder_of_rules(tmp_path: Path) -> None:
     assert "no source for product linux" in mapped.stderr
     assert run("--from", "sigma", "--file", tmp_path / "a.yml", "--schema", tmp_path / "none.toml").exit_code == 2
     assert "dialect sigma" in run("--file", tmp_path / "a.yml").stderr
+
+
+CORRELATED = """
+name: two of them
+correlation: {type: event_count, rules: [11-22], group-by: [User], timespan: 5m, condition: {gte: 2}}
+---
+name: too few
+correlation: {type: event_count, rules: [11-22], group-by: [User], timespan: 5m, condition: {lt: 2}}
+"""
+
+
+def test_correlations_become_the_patterns_of_a_node(tmp_path: Path) -> None:
+    (tmp_path / "a.yml").write_text(RULE.replace("cmd.exe", "c''m\"d\\b.exe"))
+    (tmp_path / "b.yml").write_text(CORRELATED)
+    convert = ("--from", "sigma", "--file", tmp_path, "--to", "patterns")
+    result = run(*convert, "--errors", "skip")
+    settings = tomllib.loads(result.stdout)
+    assert list(settings["patterns"]) == ["two of them"]
+    found = parse_pattern(settings["patterns"]["two of them"]["text"])
+    assert found.filters["rule_1"] == sigma.parse((tmp_path / "a.yml").read_text())
+    (tmp_path / "node.toml").write_text(result.stdout)
+    assert load(tmp_path / "node.toml", {}, {}).patterns["two of them"].text.strip() == found.text
+    assert "b.yml:too few: at /correlation/condition/lt: only the end of a window tells" in result.stderr
+    assert result.stderr.splitlines()[-1] == "1 of 2 filters skipped"
+    assert run(*convert).exit_code == 2
+    assert "only correlations of Sigma become patterns" in run("x = 1", "--to", "patterns").stderr
+    alone = run(CORRELATED, "--from", "sigma", "--to", "patterns")
+    assert alone.stderr.startswith("error: FILTER: at /correlation/rules/0")
+    assert "fieldfare.patterns.sigma" in run("--from", "sigma", "--file", tmp_path / "b.yml").stderr

@@ -255,5 +255,5 @@ def test_a_batch_that_begins_while_the_pipeline_ends_is_left_to_the_next_run(fol
     pipeline = read(folder / "pipeline.toml")
     Path(pipeline.state).mkdir()
     stream: Any = Hasty()
-    run(Plan(pipeline, stream, None, ()), end=lambda: True)
+    run(Plan(pipeline, stream, str(folder), None, ()), end=lambda: True)
     assert stream.problem == "market was stopped before batch 7: the next run writes it"

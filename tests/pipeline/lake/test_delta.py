@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import CommitFailedError
@@ -199,3 +201,21 @@ def test_a_table_whose_files_do_not_tell_its_rows_is_refused(tmp_path: Path) -> 
     assert table is not None
     with pytest.raises(TableError, match=r"of another form, whose files alone do not tell its rows"):
         files_of(table)
+
+
+def test_dictionaries_are_plain_columns_in_a_file(tmp_path: Path) -> None:
+    rows = pa.record_batch(
+        {
+            "time": pa.array([datetime(2026, 1, 1, tzinfo=UTC)] * 2, pa.timestamp("us", "UTC")).dictionary_encode(),
+            "text": pa.array(["x", None]).dictionary_encode(),
+            "n": pa.array([1, 2]),
+            "deep": pa.array([{"a": 1}, {"a": 3}]),
+        }
+    )
+    file = write_file(str(tmp_path), {"kind": "k"}, [rows])
+    assert file is not None
+    schema = pq.read_schema(tmp_path / file.path)
+    assert [str(field.type) for field in schema] == ["timestamp[us, tz=UTC]", "string", "int64", "struct<a: int64>"]
+    told = json.loads(file.stats)
+    assert told["minValues"] == {"time": "2026-01-01T00:00:00.000Z", "n": 1, "deep": {"a": 1}}  # none of repeated texts
+    assert told["maxValues"]["deep"] == {"a": 3}

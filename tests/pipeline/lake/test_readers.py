@@ -40,6 +40,24 @@ def test_duckdb(lake: str) -> None:
     assert later == [("1/0",)]
 
 
+@pytest.mark.needs("DuckDB's Delta")
+def test_duckdb_by_an_extension_of_its_own(lake: str, tmp_path: Path) -> None:
+    connection: Any = importlib.import_module("duckdb").connect()
+    connection.execute(f"SET extension_directory = '{tmp_path}/extensions'")
+    importlib.import_module("duckdb_extensions").import_extension("delta", con=connection)
+    connection.execute("LOAD delta")
+
+    def asked(question: str) -> list[Any]:
+        return list(connection.sql(question).fetchall())
+
+    assert asked(f"SELECT fields.symbol, count(*) FROM delta_scan('{lake}') GROUP BY ALL ORDER BY ALL") == [
+        ("IBM", 2),
+        ("SAP", 1),
+    ]
+    assert asked(f"SELECT id, kind FROM delta_scan('{lake}') WHERE day >= '2026-11-16'") == [("1/0", "trade")]
+    assert asked(f"SELECT count(*) FROM delta_scan('{lake}', version = 0)") == [(2,)]
+
+
 @pytest.mark.needs("polars")
 def test_polars(lake: str) -> None:
     pl: Any = importlib.import_module("polars")

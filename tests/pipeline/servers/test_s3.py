@@ -1,10 +1,11 @@
-"""Writers at once at versitygw, a server of S3 that keeps the promise of conditional puts among threads and processes."""
+"""Pipelines and writers at once at versitygw, a server of S3 that keeps the promise of conditional puts among processes."""
 
 from __future__ import annotations
 
 import os
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -16,11 +17,15 @@ from tests.pipeline.lake.test_delta import SCHEMA, ids, written
 from tools.servers import cache
 from tools.waiting import wait_until
 
+from fieldfare.events import Event, msgpack
+from fieldfare.node.config import Log
+from fieldfare.node.storage.storage import Storage
 from fieldfare.objects import Objects
 from fieldfare.pipeline.batch import Batch
-from fieldfare.pipeline.lake.delta import clean, commit, compact
+from fieldfare.pipeline.lake.delta import clean, commit, compact, find
 from fieldfare.pipeline.match import catalogue
 from fieldfare.pipeline.match.catalogue import Subscription
+from fieldfare.protocol.journal import JournalEntry
 
 pytestmark = pytest.mark.needs("versitygw")
 
@@ -92,3 +97,55 @@ def test_all_tasks_of_a_micro_batch_pin_the_same_version(place: str) -> None:
     assert made == [*range(2, 17)]
     assert rest == [first, first]
     assert set(first) <= set(catalogue.versions(path)), "a pinned version was removed"
+
+
+JARS = os.pathsep.join(map(str, cache.hadoop_jars()))
+"""looked for now, as the tests have a cache of their own"""
+PIPELINE = """
+name = "market"
+state = "state"
+checkpoint = "{place}/checkpoint"
+source = {{kind = "log", path = "{place}/log"}}
+normalise = {{fields = "x long"}}
+match = {{subscriptions = "{place}/subscriptions"}}
+sink = [
+    {{kind = "lake", path = "{place}/deliveries"}},
+    {{kind = "lake", of = "events", path = "{place}/events"}},
+]
+spark = {{master = "local[1]", "spark.driver.extraClassPath" = "{jars}"}}
+"""
+
+
+@pytest.mark.long
+@pytest.mark.needs("jars of Hadoop's")
+def test_a_pipeline_in_a_bucket_goes_on_at_another_machine(place: str, tmp_path: Path) -> None:
+    """Log, subscriptions, checkpoint and lake are in the bucket; only reports are on the disk of a driver."""
+    catalogue.write_version(f"{place}/subscriptions", [Subscription("big", "x > 25")])
+    for machine, last in (("oslo", 30), ("rome", 60), ("bern", 60)):
+        archive(tmp_path / "node", f"{place}/log", last)
+        (tmp_path / machine).mkdir()
+        file = tmp_path / machine / "market.toml"
+        file.write_text(PIPELINE.format(place=place, jars=JARS))
+        command = [sys.executable, "-m", "fieldfare", "pipeline", "run", str(file), "--once"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{done.stderr}\n{(file.parent / 'state' / 'spark.log').read_text()[-3000:]}"
+        assert numbers(f"{place}/events") == [*range(1, last + 1)]
+        assert numbers(f"{place}/deliveries") == [*range(26, last + 1)]
+        assert not (file.parent / "state" / "checkpoint").exists()
+
+
+def archive(node: Path, place: str, last: int) -> None:
+    """Let a node write events up to a number, and archive them: ten in a segment."""
+    storage = Storage(node, Log(archive=place, segment_bytes=1, max_bytes=1))
+    storage.load()
+    for begin in range(storage.log.last + 1, last + 1, 10):
+        some = range(begin, begin + 10)
+        storage.log.append([JournalEntry(n, 1e9, "ana", n, msgpack.encode(Event({"x": n})), b"") for n in some])
+    storage.tidy(2e9, 10**9)
+    storage.close()
+
+
+def numbers(lake: str) -> list[int]:
+    table = find(lake)
+    assert table is not None
+    return sorted(row["fields"]["x"] for row in table.to_pyarrow_table(columns=["fields"]).to_pylist())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     Step = Callable[[str], None]
 
-BARS = ("output", "sql", "mixed", "operator", "many", "cores", "opening", "memory", "stream")
+BARS = ("output", "sql", "mixed", "operator", "many", "cores", "opening", "memory", "stream", "detect")
 
 
 @reported()
@@ -51,7 +52,7 @@ def command(
     Bars are ratios within one run: whole jobs (lists, counts, deliveries as files) against the bare engine on the same
     batches, against the best plan in Spark SQL, also with mixed filters; the operator alone; very many filters; two
     cores against one core; the time in which a worker opens a snapshot, the memory of a snapshot that workers share,
-    and the rate of a stream beside a node's. Answers are compared first: if answers
+    the rate of a stream beside a node's, and patterns over a history. Answers are compared first: if answers
     differ, nothing is timed. Contenders take turns in rounds; CPU time is the time of all processes. Data is made once,
     in the temporary directory.
 
@@ -73,7 +74,7 @@ def command(
     chosen = _chosen(only)
     lines: list[Line] = []
     with steps(len(chosen) * (rounds + 3)) as step:
-        measures = _measures(filters, events, cores, rounds, patience=patience, step=step)
+        measures = _measures(filters, events, cores, rounds, patience=patience, step=_told(step))
         for name in chosen:
             lines += measures[name]()
     Console(width=None if sys.stdout.isatty() else 200).print(table(lines))
@@ -81,6 +82,19 @@ def command(
         to_json.write_bytes(json.format(json.encode(lines)))
     if any(line.bar == "answers" for line in lines):
         raise typer.Exit(1)
+
+
+def _told(step: Step) -> Step:
+    """Return the function that begins a step, which prints the step where there is no bar."""
+    if sys.stderr.isatty():
+        return step
+    begun = time.monotonic()
+
+    def told(what: str) -> None:
+        print(f"{time.monotonic() - begun:7.1f} s  {what}", file=sys.stderr, flush=True)
+        step(what)
+
+    return told
 
 
 def _chosen(only: str) -> list[str]:
@@ -94,19 +108,22 @@ def _chosen(only: str) -> list[str]:
 def _measures(
     filters: int, events: int, cores: int, rounds: int, *, patience: float, step: Step
 ) -> Mapping[str, Callable[[], list[Line]]]:
-    from fieldfare_lab.pipeline import join_plans, operator, output, scale, sql_plans, stream
+    from fieldfare_lab.pipeline import detection, join_plans, operator, output, scale, sql_plans, stream
     from fieldfare_lab.pipeline.data import data
 
     fifth = max(1, events // 5)
     usual, fewer, many = data(filters, events), data(filters, fifth), data(filters * 10, fifth)
-    mixed = data(filters // 10, fifth // 4, workload="mixed")
+    mixed = data(filters, fifth // 8, workload="mixed")
 
     def sql() -> list[Line]:
-        """Compare with Spark SQL: twice as cheap with a tenth of the filters, three times with all."""
+        """Compare with Spark SQL: twice as cheap with a tenth of the filters, three times with all.
+
+        A join of `begen` makes pairs of most events and filters, so there are fewer events.
+        """
         found = []
         for size, least in ((filters // 10, 2.0), (filters, 3.0)):
             for workload in ("stock", "eq", "begen"):
-                count = fifth // 2 if workload == "begen" else fifth
+                count = fifth // 4 if workload == "begen" else fifth
                 found += sql_plans.measure(data(size, count, workload=workload), least, cores, rounds, step)
         return found
 
@@ -120,4 +137,5 @@ def _measures(
         "opening": lambda: scale.opening(many, rounds, step),
         "memory": lambda: scale.memory(many, step),
         "stream": lambda: stream.measure(max(10, filters // 100) * 10, max(1000, events // 10), cores, step),
+        "detect": lambda: detection.measure(events, cores, rounds, step),
     }

@@ -169,6 +169,35 @@ def prefix(
     )  # fmt: skip
 
 
+@reported()
+def patterns(
+    *,
+    only: Only = "",
+    replications: Replications = 3,
+    seed: Seed = 1,
+    quick: Quick = False,
+    to_json: Json = None,
+    report: Report = None,
+    plot: Plot = None,
+) -> None:
+    """Detect patterns of events in simulated networks: placement of detectors, shared parts, events out of order.
+
+    R1.1: a central detector; R1.2: detectors near publishers and near subscribers; R1.3: parts that patterns share;
+    R1.4: the five placement policies; R1.5: the detection policies under delays; R1.5s: a source that falls silent;
+    R1.6: thresholds of probable stability.
+
+    Examples:
+        fieldfare lab patterns --quick --only R1.5,R1.6
+        fieldfare lab patterns --quick --only R1.5s --json out.json
+    """
+    from fieldfare_lab.patterns.experiments import EXPERIMENTS
+
+    _run(
+        EXPERIMENTS, only, _settings(replications, seed, quick=quick), _Output(to_json, report, plot),
+        _command("patterns", only, replications, quick=quick, scaling=""), more=0, scale=None,
+    )  # fmt: skip
+
+
 def _run(
     experiments: dict[str, Callable[[Settings], Result]],
     only: str,

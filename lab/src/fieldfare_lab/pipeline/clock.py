@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from fieldfare_lab.node.load import family
 
@@ -34,12 +34,19 @@ def best(rounds: Sequence[Spent]) -> Spent:
 
 
 def _tree_cpu() -> float:
-    """CPU seconds of the process tree; the time of an ended process is in the counters of its parent."""
-    ticks = 0
+    """CPU seconds of all processes that have been in the tree at a call; what has ended keeps the time it had then.
+
+    The time that a process adds up for its ended children is left out: an end between two calls would look like work.
+    """
     for pid in family(os.getpid()):
         try:
             stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue
-        ticks += sum(map(int, stat.rpartition(")")[2].split()[11:15]))
-    return ticks / os.sysconf("SC_CLK_TCK")
+        words = stat.rpartition(")")[2].split()
+        _ticks[pid, words[19]] = sum(map(int, words[11:13]))
+    return sum(_ticks.values()) / os.sysconf("SC_CLK_TCK")
+
+
+_ticks: Final[dict[tuple[int, str], int]] = {}
+"""by process and the time of its start"""

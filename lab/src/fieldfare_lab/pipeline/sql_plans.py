@@ -48,14 +48,15 @@ def measure(data: Data, least: float, cores: int, rounds: int, step: Callable[[s
             return [Line("answers", f"{name}: match_events and Spark SQL differ: {due}, {wrong}", met=False)]
         to_nowhere: dict[str, Job] = {"match": partial(nowhere, ours)}
         to_nowhere |= {plan: partial(nowhere, frame) for plan, frame in plans.items()}
-        spent = _rounds(to_nowhere, rounds, step, f"{name}, pairs")
+        wake = partial(nowhere, ours.limit(1))
+        spent = _rounds(to_nowhere, rounds, step, f"{name}, pairs", wake)
         cheapest = min(plans, key=lambda plan: spent[plan].cpu)
         events = spark.read.parquet(str(data.events))
         to_files: dict[str, Job] = {
             "match": lambda: written(events, data, ["event"]),
             cheapest: lambda: _to_parquet(plans[cheapest]),
         }
-        files = _rounds(to_files, rounds, step, f"{name}, Parquet") if data.workload != "mixed" else {}
+        files = _rounds(to_files, rounds, step, f"{name}, Parquet", wake) if data.workload != "mixed" else {}
     matches = found[cheapest][0]
     lines = [_line(f"{name}, ids", matches, spent, cheapest, least)]
     return lines + ([_line(f"{name}, ids to Parquet", matches, files, cheapest, least)] if files else [])
@@ -85,11 +86,15 @@ def _checksum(pairs: DataFrame) -> tuple[int, int]:
     return int(found[0]), int(found[1] or 0)
 
 
-def _rounds(jobs: Mapping[str, Job], rounds: int, step: Callable[[str], None], name: str) -> dict[str, Spent]:
+def _rounds(
+    jobs: Mapping[str, Job], rounds: int, step: Callable[[str], None], name: str, wake: Job
+) -> dict[str, Spent]:
+    """Time the jobs by turns. Spark ends workers that were idle for a minute; `wake` starts others, untimed."""
     spent: dict[str, list[Spent]] = {job: [] for job in jobs}
     for number in range(WARM + rounds):
-        step(f"Spark SQL: {name}, round {number + 1} of {WARM + rounds}")
         for job, work in jobs.items():
+            step(f"Spark SQL: {name}, round {number + 1} of {WARM + rounds}, {job}")
+            wake()
             spent[job].append(timed(work)[1])
     return {job: best(every[WARM:]) for job, every in spent.items()}
 

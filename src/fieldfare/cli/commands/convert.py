@@ -11,6 +11,7 @@ from fieldfare.cli.errors import Errors, InputError, reported
 from fieldfare.cli.formats import inputs
 from fieldfare.cli.formats.dialects import Dialect, Target, parse, render
 from fieldfare.cli.formats.filter_files import NamedEntry, read_entries
+from fieldfare.cli.formats.pattern_tables import pattern_tables
 from fieldfare.filters.languages.sigma import LogSchema
 
 
@@ -39,7 +40,8 @@ def command(  # noqa: PLR0917 - options of a command
     other language cannot express the set. Names are kept: in a file, a line is NAME<TAB>FILTER or just FILTER.
     The languages are native, cesql (CloudEvents SQL; read only), cloudevents (the filters of the CloudEvents
     Subscriptions API), ruler (the event patterns of Event Ruler and Amazon EventBridge) and sigma (detection rules in
-    YAML, a file or a folder of them; read only).
+    YAML, a file or a folder of them; read only). With --to patterns the correlation rules of Sigma become patterns, as
+    tables for the settings of a node.
 
     Examples:
         fieldfare convert "ANY symbol = 'ACME' AND ANY price < 20" --to ruler
@@ -48,8 +50,10 @@ def command(  # noqa: PLR0917 - options of a command
         fieldfare convert --from ruler '{"price": [{"numeric": [">", 10, "<=", 20]}]}'
     """
     known = _schema(schema)
+    entries = _entries(text, file, source)
+    tables = target is Target.PATTERNS and source is Dialect.SIGMA
     count = skipped = 0
-    for entry in _entries(text, file, source):
+    for entry in pattern_tables(entries, known) if tables else entries:
         count += 1
         try:
             typer.echo(_converted(entry, target, known))
@@ -72,9 +76,11 @@ def _schema(file: str | None) -> LogSchema:
         raise InputError(file, error) from None
 
 
-def _converted(entry: NamedEntry | InputError, target: Target, schema: LogSchema) -> str:
+def _converted(entry: NamedEntry | InputError | str, target: Target, schema: LogSchema) -> str:
     if isinstance(entry, InputError):
         raise entry
+    if isinstance(entry, str):
+        return entry
     place, name, written, dialect = entry
     result = render(parse(written, dialect, place, schema), target, place)
     return f"{name}\t{result}" if name else result

@@ -25,9 +25,11 @@ def command() -> None:
     before = backend.cached()
     try:
         backend.choose("numba")
+        from fieldfare.patterns.row_patterns import recognition
         from fieldfare.routing.prefix import kernels  # after `choose`, which says if numba is missing
 
         kernels.warm_up()
+        recognition.warm_up()
     except ModuleNotFoundError as error:
         typer.echo(f"{error}. NumPy is used instead.")
         return

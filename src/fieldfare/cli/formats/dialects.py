@@ -17,11 +17,12 @@ __all__ = ["Dialect", "Target", "parse", "render"]
 
 
 class Target(StrEnum):
-    """A language that filters can be written in; CESQL can only be read."""
+    """A language that filters can be written in; CESQL can only be read. Correlations of Sigma become patterns."""
 
     NATIVE = "native"
     CLOUDEVENTS = "cloudevents"
     RULER = "ruler"
+    PATTERNS = "patterns"
 
 
 def parse(written: object, dialect: Dialect, place: str = "", schema: LogSchema = LOGSOURCE) -> Filter:
@@ -48,5 +49,7 @@ def render(wanted: Filter, target: Target, place: str = "") -> str:
                 from fieldfare.filters.languages.ruler import patterns
 
                 return json.dumps(patterns.render(wanted), ensure_ascii=False)
+            case Target.PATTERNS:
+                raise ValueError("a filter looks at a single event: only correlations of Sigma become patterns")
     except ValueError as error:
         raise InputError(place, error) from None

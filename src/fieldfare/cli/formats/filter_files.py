@@ -132,7 +132,7 @@ def _yaml(stream: IO[bytes], file: str, dialect: Dialect) -> Iterator[NamedEntry
         return
     try:
         for number, rule in enumerate(sigma.documents(stream.read()), 1):
-            name = str(rule.get("id") or rule.get("title") or number)
+            name = str(rule.get("id") or rule.get("title") or rule.get("name") or number)
             yield NamedEntry(f"{file}:{name}", name, rule, dialect)
     except ValueError as error:
         yield InputError(file, error)

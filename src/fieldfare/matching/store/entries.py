@@ -112,6 +112,17 @@ def _branch(columns: Columns, branch: Branch, *, several: bool) -> tuple[list[En
     return plain, [Entry((), not exact, substring) for substring in clue]
 
 
+def decided_by_keys(columns: Columns, branch: Branch) -> bool:
+    """Tell whether the entries of a branch with these fields alone need no verification."""
+    count = 1
+    for dimension, wanted in branch.items():
+        ways = _constraint(columns, str(dimension), wanted)
+        count *= len(ways)
+        if count > MAX_ENTRIES or any(way.verify for way in ways):
+            return False
+    return True
+
+
 def _alone(way: Entry) -> Entry:
     return way._replace(predicates=tuple(p._replace(open=p.open | ALONE) for p in way.predicates))
 

@@ -18,6 +18,11 @@ def texts_of(config: Config) -> dict[str, str]:
     return {name: one.text for name, one in config.patterns.items()}
 
 
+def placements_of(config: Config) -> dict[str, str]:
+    """Return the placement policies of the settings, by name of the pattern; without those that stand here."""
+    return {name: one.placement for name, one in config.patterns.items() if one.placement != "here"}
+
+
 def read(text: str, limits: Limits) -> Pattern:
     """Return the pattern of a text within the limits; a ValueError names the mistake."""
     if len(text) > limits.filter_chars:

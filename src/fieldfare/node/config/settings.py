@@ -195,6 +195,8 @@ class PatternSettings(Part, frozen=True):
 
     text: str
     """pattern, as in the reference of patterns"""
+    placement: Literal["here", "bandwidth", "impact", "load"] = "here"
+    """where the pattern and its parts are detected: here, or as the policy says, at any node"""
 
 
 class PlacesSettings(Part, frozen=True):

@@ -78,7 +78,7 @@ def recheck(core: Core, name: str, principal: Principal, now: float) -> list[str
     ended = []
     patterns = core.patterns.users.of_session(name)
     for id, filter in list(client.subscriptions.items()):
-        asked = core.patterns.known[patterns[id]].pattern.filters.values() if id in patterns else (filter,)
+        asked = core.patterns.known[patterns[id]].recipe.whole.filters.values() if id in patterns else (filter,)
         problem = next((found for one in asked if (found := _problem(may_subscribe, principal, one))), "")
         if problem:
             core.presence.change_filters(m.Unsubscribe(id), name, now)

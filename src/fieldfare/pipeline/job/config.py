@@ -1,7 +1,7 @@
 """A pipeline as a TOML file: the source of events, their decoding and matching, and the sinks.
 
     name = "market"
-    state = "market-state"              # checkpoints, subscriptions and reports; keep it
+    state = "market-state"              # checkpoint, subscriptions and reports; keep it
 
     [source]                            # log, node, files, mqtt or kafka, and its options
     kind = "log"
@@ -15,8 +15,11 @@
 
     [[sink]]                            # lake, subscribers, parquet, node, webhooks or package.module:make, and options
     kind = "lake"
-    of = "deliveries"                   # or events, quarantine, late
+    of = "deliveries"                   # or events, quarantine, late, composites
     path = "deliveries"
+
+    [patterns.fraud]                    # composite events; see docs/reference/patterns.md
+    text = "small: [amount < 10] large: [amount > 500] ... for each card"
 
 A file is read without Spark. An error names the place in the file.
 """
@@ -30,6 +33,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from fieldfare import toml
+from fieldfare.patterns import parse_pattern
+from fieldfare.patterns.bounds import Bounds, check
 from fieldfare.pipeline.options import OptionError
 from fieldfare.pipeline.sinks import check_kind
 from fieldfare.pipeline.sinks.interface import Scalar, SinkSettings
@@ -90,6 +95,21 @@ class Match(_Part, frozen=True):
     """a token, for a node with security"""
 
 
+class PatternSettings(_Part, frozen=True):
+    """A pattern of `[patterns.NAME]`."""
+
+    text: str
+
+
+class Detect(_Part, frozen=True):
+    """The detection of patterns; see `detect`."""
+
+    by: list[str] = []
+    """fields added to the key of every pattern"""
+    delay: str = ""
+    """how late events may come: `10 seconds`; by default the longest `allow ... of disorder`"""
+
+
 class Report(_Part, frozen=True):
     """The receivers of reports: a node's dashboard, and Prometheus."""
 
@@ -107,13 +127,18 @@ class Pipeline(_Part, frozen=True):
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[\w.-]+$")]
     state: str
+    """the folder of subscriptions, reports and Spark's log, and of the checkpoint if nothing else is said"""
     source: Source
     sink: list[SinkSettings]
     normalise: Normalise = Normalise()
     match: Match | None = None
+    patterns: dict[str, PatternSettings] = {}
+    detect: Detect = Detect()
     report: Report = Report()
     spark: dict[str, str] = {}
     """settings of Spark; `master` is the address of the cluster"""
+    checkpoint: str = ""
+    """the place of Spark's checkpoint if not in the state: a folder, or a URL such as `s3://bucket/market/checkpoint`"""
     every: str = ""
     """the time between two micro-batches, such as `5 seconds`; by default a batch begins as soon as there are events"""
 
@@ -198,10 +223,29 @@ def _check(found: Pipeline) -> None:
             raise TomlError("there are no deliveries without [match]; say of = 'events'", f"sink[{number}]")
         if sink.table == "late" and found.normalise.late is None:
             raise TomlError("nothing is late unless normalise.late says after how long", f"sink[{number}]")
+    _check_patterns(found)
     paths = [sink.options["path"] for sink in found.sink if "path" in sink.options]
     for path in paths:
         if paths.count(path) > 1:
             raise TomlError(f"two sinks have the same path: {path}")
+
+
+def _check_patterns(found: Pipeline) -> None:
+    wanted = [number for number, sink in enumerate(found.sink) if sink.table == "composites"]
+    if wanted and not found.patterns:
+        raise TomlError("there are no composites without [patterns.NAME]", f"sink[{wanted[0]}]")
+    if not found.patterns:
+        return
+    if not wanted:
+        raise TomlError("nobody gets the composite events: a [[sink]] says of = 'composites'", "patterns")
+    if found.normalise.duplicates is not None:
+        problem = "with patterns, copies must be dropped before: two watermarks would delay each other"
+        raise TomlError(problem, "normalise.duplicates")
+    for name, one in found.patterns.items():
+        try:
+            check(parse_pattern(one.text), Bounds())
+        except ValueError as error:
+            raise TomlError(error, f"patterns.{name}.text") from None
 
 
 def sink_name(sink: SinkSettings) -> str:
@@ -226,6 +270,7 @@ def _relative(found: Pipeline, folder: Path) -> Pipeline:
     return msgspec.structs.replace(
         found,
         state=placed(found.state),
+        checkpoint=placed(found.checkpoint) if found.checkpoint else "",
         source=msgspec.structs.replace(found.source, options=stage(found.source.options)),
         match=match,
         sink=[msgspec.structs.replace(sink, options=stage(sink.options)) for sink in found.sink],

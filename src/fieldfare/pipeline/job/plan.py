@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, cast
 
+import msgspec
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import DataType, StructType
 
 from fieldfare.pipeline import sources
+from fieldfare.pipeline.detection.operator import DetectError, as_table, detect
 from fieldfare.pipeline.job.config import Normalise, Pipeline, PipelineError
 from fieldfare.pipeline.lake.history import field_columns
 from fieldfare.pipeline.match.operator import Matched, numbered
@@ -31,6 +33,7 @@ _OURS: Final = frozenset({"log", "node", "mqtt"})
 _LATE: Final = "came late"
 _KEY: Final = "told apart by"
 _FIELDS: Final = "fields.ddl"
+_PATTERNS: Final = "patterns.json"
 _DELIVERED: Final = ("id", "source", "sequence", "time", "type", "fields", "rest")
 
 
@@ -119,6 +122,32 @@ def planned(
     columns = field_columns(read)
     matched, plan, id = numbered(read, subscriptions, columns=columns, rest="rest", mode=pipeline.match.mode)
     return matched, Names(plan, id)
+
+
+def detected(records: DataFrame, pipeline: Pipeline, fields: StructType | str | None) -> DataFrame:
+    """Decode the records, and return the composite events of the pipeline's patterns, as an event table."""
+    check_unchanged(pipeline)
+    read, _ = planned(records, msgspec.structs.replace(pipeline, match=None), fields, None)
+    texts = {name: one.text for name, one in pipeline.patterns.items()}
+    how = pipeline.detect
+    try:
+        found = detect(Tables(read).events, texts, by=how.by, delay=how.delay or None, detector=pipeline.name)
+    except DetectError as error:
+        raise PipelineError(f"patterns: {error}") from None
+    return as_table(found)
+
+
+def check_unchanged(pipeline: Pipeline) -> None:
+    """Refuse patterns that differ from those of the first run, whose state is in the checkpoint."""
+    kept, begun = Path(pipeline.state) / _PATTERNS, Path(pipeline.state) / PATTERNS
+    now = msgspec.json.format(msgspec.json.encode((pipeline.patterns, pipeline.detect)))
+    if begun.exists() and kept.exists() and kept.read_bytes() != now:
+        raise PipelineError(
+            f"patterns: they differ from those of the first run, in {kept}: change them back, or remove {begun} to"
+            " begin anew, with the beginning of the source"
+        )
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(now)
 
 
 def _told_apart(records: DataFrame, how: Normalise) -> DataFrame:

@@ -12,17 +12,20 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline import sinks
 from fieldfare.pipeline.batch import Batch, query_id
+from fieldfare.pipeline.hadoop import HadoopError, hadoop_path
 from fieldfare.pipeline.job.config import Pipeline, PipelineError, sink_name
-from fieldfare.pipeline.job.plan import Names, Tables, fields_of, planned, raw
+from fieldfare.pipeline.job.plan import Names, Tables, detected, fields_of, planned, raw
 from fieldfare.pipeline.job.progress import describe, listening, observed
 from fieldfare.pipeline.job.report import Reporter
 from fieldfare.pipeline.job.subscriptions import followed
@@ -43,14 +46,23 @@ class Plan:
 
     pipeline: Pipeline
     records: DataFrame
+    checkpoint: str
+    """the place of the checkpoint as Spark takes places"""
     subscriptions: str | Path | None
     sinks: Sequence[Sink]
     names: Names | None = None
     """the meaning of the numbers of subscriptions in the records"""
+    composites: DataFrame | None = None
+    """the composite events, if there are patterns: a stream beside that of the records, with a state"""
+
+    @property
+    def patterns_checkpoint(self) -> str:
+        """The checkpoint of the composite events, with the state of all patterns."""
+        return f"{self.checkpoint}-patterns"
 
     @property
     def state(self) -> Path:
-        """The folder with the checkpoint, the subscriptions and the reports."""
+        """The folder with the subscriptions and the reports."""
         return Path(self.pipeline.state)
 
 
@@ -78,8 +90,18 @@ def ready(
             subscriptions = stack.enter_context(followed(spark, pipeline.match, state, told))
         fields = fields_of(spark, pipeline, state)
         records, names = planned(raw(spark, pipeline), pipeline, fields, subscriptions)
+        composites = detected(raw(spark, pipeline), pipeline, fields) if pipeline.patterns else None
         stack.enter_context(listening(spark, pipeline.name, state))
-        yield Plan(pipeline, observed(records), subscriptions, made, names)
+        checkpoint = _checkpoint(spark, pipeline)
+        yield Plan(pipeline, observed(records), checkpoint, subscriptions, made, names, composites)
+
+
+def _checkpoint(spark: SparkSession, pipeline: Pipeline) -> str:
+    """Return the place of the checkpoint; PipelineError if Spark cannot reach it."""
+    try:
+        return hadoop_path(spark, pipeline.checkpoint or str(Path(pipeline.state) / CHECKPOINT))
+    except HadoopError as error:
+        raise PipelineError(f"checkpoint: {error}") from None
 
 
 def _sinks(pipeline: Pipeline, stack: ExitStack) -> list[Sink]:
@@ -107,26 +129,39 @@ def run(
     working = threading.Lock()  # held while a batch is on its way to the sinks
     ending = threading.Event()
 
-    def batch(rows: DataFrame, number: int) -> None:
-        with working:
-            if ending.is_set():  # without an error, Spark would take the batch for written
-                raise RuntimeError(f"{plan.pipeline.name} was stopped before batch {number}: the next run writes it")
-            _batch(plan, reporter, rows, number)
+    def written(write: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
+        def batch(rows: DataFrame, number: int) -> None:
+            with working:
+                if ending.is_set():  # without an error, Spark would take the batch for written
+                    name = plan.pipeline.name
+                    raise RuntimeError(f"{name} was stopped before batch {number}: the next run writes it")
+                write(rows, number)
 
-    writer = plan.records.writeStream.foreachBatch(batch)
-    writer = writer.option("checkpointLocation", str(plan.state / CHECKPOINT)).queryName(plan.pipeline.name)
-    if once:
-        writer = writer.trigger(availableNow=True)
-    elif plan.pipeline.every:
-        writer = writer.trigger(processingTime=plan.pipeline.every)
-    query = writer.start()
+        return batch
+
+    def started(stream: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: str, name: str) -> None:
+        writer = stream.writeStream.foreachBatch(written(write))
+        writer = writer.option("checkpointLocation", checkpoint).queryName(name)
+        if once:
+            writer = writer.trigger(availableNow=True)
+        elif plan.pipeline.every:
+            writer = writer.trigger(processingTime=plan.pipeline.every)
+        queries.append(writer.start())
+
+    queries: list[StreamingQuery] = []
     try:
-        while query.isActive and not end():
-            query.awaitTermination(1)
+        started(plan.records, partial(_batch, plan, reporter), plan.checkpoint, plan.pipeline.name)
+        if plan.composites is not None:
+            name = f"{plan.pipeline.name}-patterns"
+            started(plan.composites, partial(_composites, plan), plan.patterns_checkpoint, name)
+        while any(query.isActive for query in queries) and not end():
+            next(query for query in queries if query.isActive or query is queries[-1]).awaitTermination(1)
+            if failed := [wrong for query in queries if (wrong := query.exception()) is not None]:
+                raise failed[0]
             if not working.locked():
                 reporter.waiting()
-        if (wrong := query.exception()) is not None:
-            raise wrong
+        if failed := [wrong for query in queries if (wrong := query.exception()) is not None]:
+            raise failed[0]
         reporter.ended()
     except StreamingQueryException as error:
         problem = _said(error)
@@ -137,7 +172,8 @@ def run(
         ending.set()
         if done:
             working.release()  # for a batch that has just begun: Spark waits for its end
-        query.stop()
+        for query in queries:
+            query.stop()
 
 
 def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None:
@@ -147,19 +183,38 @@ def _batch(plan: Plan, reporter: Reporter, rows: DataFrame, number: int) -> None
     try:
         rows.count()  # also if the sinks have it already: Spark wants every batch to be computed
         tables = Tables(rows, plan.names)
-        query = query_id(plan.state / CHECKPOINT)
-        for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
-            describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: {sink_name(settings)}")
-            try:
-                _write(sink, settings.table, tables, Batch(f"{query}:{settings.table}", number))
-            except Exception as error:
-                error.add_note(f"in {sink_name(settings)}, batch {number}")
-                raise
+        _to_sinks(plan, rows, number, plan.checkpoint, lambda sink, table, batch: _write(sink, table, tables, batch))
         describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: report")
         reporter.batch(number, tables, time.monotonic() - started)
     finally:
         describe(rows.sparkSession, None)
         rows.unpersist()
+
+
+def _composites(plan: Plan, rows: DataFrame, number: int) -> None:
+    rows.persist()
+    try:
+        rows.count()
+        _to_sinks(plan, rows, number, plan.patterns_checkpoint, lambda sink, _, batch: sink.write(rows, batch))
+    finally:
+        describe(rows.sparkSession, None)
+        rows.unpersist()
+
+
+def _to_sinks(
+    plan: Plan, rows: DataFrame, number: int, checkpoint: str, write: Callable[[Sink, Table, Batch], None]
+) -> None:
+    """Write a batch to the sinks of a query: those of composite events, or all others."""
+    query = query_id(checkpoint)
+    for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
+        if (settings.table == "composites") != (checkpoint == plan.patterns_checkpoint):
+            continue
+        describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: {sink_name(settings)}")
+        try:
+            write(sink, settings.table, Batch(f"{query}:{settings.table}", number))
+        except Exception as error:
+            error.add_note(f"in {sink_name(settings)}, batch {number}")
+            raise
 
 
 def _write(sink: Sink, table: Table, tables: Tables, batch: Batch) -> None:
@@ -170,10 +225,14 @@ def _write(sink: Sink, table: Table, tables: Tables, batch: Batch) -> None:
 
 
 def ways(plan: Plan) -> Iterator[str]:
-    """Yield for each sink how its rows get there, and why; without a run."""
+    """Yield how events get to the matching, and for each sink how its rows get there, and why; without a run."""
+    if plan.names is not None:
+        yield "match: columns cross to the workers as Arrow, because Spark decodes the records, and they are a stream"
     for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
         if settings.table != "deliveries":
             way = f"rows: Spark writes the table {settings.table}, because it needs no matching"
+            if settings.table == "composites":
+                way = "rows: workers make composite events in a query of its own, with the state of all patterns"
         elif not isinstance(sink, MatchSink):
             way = "rows: workers make them of lists of matches and hand them to Spark, because the sink takes rows"
         elif reason := sink.rows_because(Tables(plan.records, plan.names).matched):

@@ -53,13 +53,21 @@ def write_file(place: str, partition: Mapping[str, str], batches: Iterable[pa.Re
     about: list[Any] = []
     with (
         Objects(place).writing(path) as file,
-        pq.ParquetWriter(file, first.schema, metadata_collector=about) as writer,
+        pq.ParquetWriter(file, first.schema, metadata_collector=about, **_options(first.schema)) as writer,
     ):
         for batch in chain([first], rest):
             writer.write_batch(batch)
         writer.close()
         size = file.size
     return File(path, about[0].num_rows, size, dict(partition), statistics(about[0]))
+
+
+def _options(schema: Any) -> dict[str, Any]:
+    """Return how to write dictionaries: as plain columns. Repeated texts have no statistics, which would cost most."""
+    coded = [field for field in schema if pa.types.is_dictionary(field.type)]
+    texts = {field.name for field in coded if pa.types.is_string(field.type.value_type)}
+    told = [".".join(path) for path in _leaves(schema) if path is not None and path[0] not in texts]
+    return {"store_schema": False, "write_statistics": told} if coded else {}
 
 
 def statistics(about: Any) -> str:

@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import StructType
@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 from fieldfare.events.values import utc
 from fieldfare.objects import absolute, is_url
 from fieldfare.pipeline.batch import Batch, query_id
+from fieldfare.pipeline.hadoop import hadoop_path
 from fieldfare.pipeline.lake import delta
 from fieldfare.pipeline.lake.delta import DAY, KIND, PARTITION, Listed, commit
 from fieldfare.pipeline.lake.files import File, write_file
@@ -40,7 +41,7 @@ from fieldfare.pipeline.workers import check_workers
 
 TIMELESS: Final = "none"
 """the day of events without a time"""
-_FILES: Final = "path string, rows long, bytes long, partition map<string, string>, stats string"
+FILES: Final = "path string, rows long, bytes long, partition map<string, string>, stats string"
 
 
 def write_table(
@@ -68,12 +69,12 @@ def write_table(
         events.withColumns(
             {
                 KIND: _kind(folder(F.col("type") if kind is None else kind)),
-                DAY: F.coalesce(_day(F.col("time") if time is None else time), F.lit(TIMELESS)),
+                DAY: F.coalesce(day_of(F.col("time") if time is None else time), F.lit(TIMELESS)),
             }
         ),
         absolute(path),
     )
-    return commit(path, files, events.schema, batch) and bool(files)
+    return committed(path, files, events.schema, batch)
 
 
 def write_stream(
@@ -83,9 +84,10 @@ def write_stream(
 
     Each batch is in each table exactly once, wherever the stream is killed, as long as the checkpoint is kept.
     """
+    place = hadoop_path(table.records.sparkSession, str(checkpoint))
 
     def write(records: DataFrame, number: int) -> None:
-        batch = Batch(query_id(Path(checkpoint)), number)
+        batch = Batch(query_id(place), number)
         records.persist()
         try:
             records.count()  # also if both tables have it already: Spark wants every batch to be computed
@@ -95,7 +97,7 @@ def write_stream(
         finally:
             records.unpersist()
 
-    return table.records.writeStream.foreachBatch(write).option("checkpointLocation", str(checkpoint))
+    return table.records.writeStream.foreachBatch(write).option("checkpointLocation", place)
 
 
 def read_table(
@@ -162,7 +164,13 @@ def _literal(path: str) -> str:
     return re.sub(r"([][{}*?\\])", r"\\\1", path)
 
 
-def _written(placed: DataFrame, place: str) -> list[File]:
+def committed(path: str | Path, found: Sequence[Row], columns: StructType, batch: Batch | None) -> bool:
+    """Commit the files in rows of the form `FILES`; False without files, or if the table has the batch already."""
+    files = [msgspec.convert(row.asDict(), File) for row in found]
+    return commit(path, files, columns, batch) and bool(files)
+
+
+def _written(placed: DataFrame, place: str) -> list[Row]:
     """Let workers write rows with a kind and a day into files of a table, file after file."""
     check_workers(placed.sparkSession)
 
@@ -170,14 +178,13 @@ def _written(placed: DataFrame, place: str) -> list[File]:
         for partition, rows in groupby(_parts(batches), key=lambda part: part[0]):
             file = write_file(place, dict(zip(PARTITION, partition, strict=True)), (batch for _, batch in rows))
             if file is not None:
-                yield pa.RecordBatch.from_pylist([msgspec.structs.asdict(file)], _ARROW)
+                yield pa.RecordBatch.from_pylist([msgspec.structs.asdict(file)], FILES_ARROW)
 
     sorted_rows = placed.hint("rebalance", KIND, DAY).sortWithinPartitions(KIND, DAY)
-    found = sorted_rows.mapInArrow(write, _FILES).collect()
-    return [msgspec.convert(row.asDict(), File) for row in found]
+    return sorted_rows.mapInArrow(write, FILES).collect()
 
 
-_ARROW: Final = pa.schema(
+FILES_ARROW: Final = pa.schema(
     [
         ("path", pa.string()),
         ("rows", pa.int64()),
@@ -207,6 +214,6 @@ def _ends(columns: Sequence[Any], rows: int) -> list[int]:
     return [*(int(place) + 1 for place in np.flatnonzero(changes)), rows] if rows else []
 
 
-def _day(time: Column) -> Column:
+def day_of(time: Column) -> Column:
     """Return the day in UTC, whatever the zone of the Spark session is."""
     return F.date_from_unix_date(F.floor(F.unix_seconds(time) / 86_400).cast("int")).cast("string")

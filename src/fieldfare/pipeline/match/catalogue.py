@@ -232,7 +232,7 @@ def _called(kind: Any) -> str:
 def _made(given: list[tuple[Subscription, Filter]]) -> Callable[[Any], _Content]:
     """Return the content of a version with only these subscriptions, once the type of their ids is known."""
     index: Index[int] = Index(enumerate(filter for _, filter in given), kernels=_kernels(len(given)))
-    fields = _looked_at([filter for _, filter in given])
+    fields = looked_at([filter for _, filter in given])
     return lambda kind: _Content(index, _batch(given, kind), fields)
 
 
@@ -269,8 +269,8 @@ def _amended(
     kept = pa.array([None if id in gone else id for id in old["id"].to_pylist()], kind)
     rows, new = old.set_column(0, "id", kept), _batch(given, kind)
     joined = {name: pa.concat_arrays([rows[name], new[name]]) for name in new.schema.names}
-    looked_at, known = _looked_at([filter for _, filter in given]), before.fields
-    fields = None if looked_at is None or known is None else sorted({*known, *looked_at})
+    mine, known = looked_at([filter for _, filter in given]), before.fields
+    fields = None if mine is None or known is None else sorted({*known, *mine})
     return _Content(index, pa.record_batch(joined), fields)
 
 
@@ -284,7 +284,8 @@ def _batch(given: list[tuple[Subscription, Filter]], kind: Any) -> Any:
     )
 
 
-def _looked_at(filters: list[Filter]) -> list[str] | None:
+def looked_at(filters: list[Filter]) -> list[str] | None:
+    """Return the fields that filters look at; None for all fields, if a filter searches everywhere."""
     if any(isinstance(dimension, Anywhere) for filter in filters for box in filter.boxes for dimension in box):
         return None
     return sorted(frozenset().union(*(filter.fields() for filter in filters)))

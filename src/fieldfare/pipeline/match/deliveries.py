@@ -130,14 +130,14 @@ def _writing(read: Callable[[Batches], Iterator[Found]], staging: Path, form: Fi
 
     def run(batches: Batches) -> Batches:
         if form == "lists":
-            return written(staging, (forms.lists(one, coded=True) for one in _full(read(batches))))
+            return written(staging, (forms.lists(one, coded=True) for one in full(read(batches))))
         matched = (forms.without_rest(one) for one in read(batches))
-        return written(staging, (rows for one in _full(matched) for rows in forms.coded_rows(one)))
+        return written(staging, (rows for one in full(matched) for rows in forms.coded_rows(one)))
 
     return run
 
 
-def _full(found: Iterable[Found]) -> Iterator[Found]:
+def full(found: Iterable[Found]) -> Iterator[Found]:
     """Join matches to pieces of the size of a row group of Parquet."""
     waiting: list[Found] = []
     pairs = size = 0

@@ -27,8 +27,11 @@ READINGS: Final[Mapping[Mode, Reading]] = {"point": "overlaps", "overlap": "over
 PAIRS: Final = 1 << 20
 """matches that a worker gathers, before it hands them on"""
 _FEWEST: Final = 64
-"""rows that are matched at first, while their number of matches is unknown"""
-_MANY: Final = 250_000
+_MOST: Final = 8_192
+_AT_FIRST: Final = 1 << 23
+"""matches of the rows that are matched at first, if every subscription matches every event: as many may match"""
+_WORST: Final = 1 << 27
+"""matches of the rows that are matched at once, if every subscription matches every event"""
 
 
 class Pairs(NamedTuple):
@@ -73,7 +76,7 @@ def _joined(parts: list[Pairs]) -> Pairs:
 
 
 def _in_fields(opened: Opened, batch: Any, more: Any, reading: Reading) -> Iterator[Pairs]:
-    start, step = 0, _FEWEST
+    start, step = 0, _first(opened.about.count)
     while start < batch.num_rows:
         part = batch.slice(start, step)
         rest = more.slice(start, step) if more is not None else None
@@ -99,7 +102,7 @@ def _whole(numbers: Any) -> Ints:
 
 def _in_texts(opened: Opened, texts: Any, column: str, reading: Reading) -> Iterator[Pairs]:
     """Yield the matches of events that are texts; a null is an event without fields."""
-    start, step = 0, _FEWEST
+    start, step = 0, _first(opened.about.count)
     while start < len(texts):
         part = ["{}" if text is None else text for text in texts.slice(start, step).to_pylist()]
         try:
@@ -124,7 +127,12 @@ def _refusal(texts: Any, column: str) -> EventError:
     raise AssertionError("every text is an event")
 
 
+def _first(subscriptions: int) -> int:
+    """Return the number of rows to match first, while the number of their matches is unknown."""
+    return max(_FEWEST, min(_MOST, _AT_FIRST // max(1, subscriptions)))
+
+
 def _next(rows: int, matches: int, subscriptions: int) -> int:
     """Return the number of rows to match next, after some rows with some matches."""
-    most = 512 if subscriptions <= _MANY else 256
-    return min(most, 2 * rows) if matches <= PAIRS else max(_FEWEST, rows // 2)
+    most = max(256, min(_MOST, _WORST // max(1, subscriptions)))
+    return min(most, 4 * rows) if matches <= PAIRS // 4 else max(_FEWEST, min(most, rows * PAIRS // matches))

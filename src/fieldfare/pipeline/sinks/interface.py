@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # a pipeline's file is read without Spark
     from fieldfare.pipeline.match.operator import Matched
 
 Scalar = str | int | float | bool
-Table = Literal["events", "deliveries", "quarantine", "late"]
+Table = Literal["events", "deliveries", "quarantine", "late", "composites"]
 Given = TypeVar("Given", bound=options.Options)
 
 

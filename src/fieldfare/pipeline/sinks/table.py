@@ -1,6 +1,7 @@
 """The kind `lake`: a Delta table by type and day, in a folder or a bucket (see `lake`).
 
-A commit names its batch, and the table accepts no batch twice.
+A commit names its batch, and the table accepts no batch twice. Deliveries are written by the workers that make them
+(see `formats.table_deliveries`), unless a column has a type of Spark's alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from fieldfare.pipeline.batch import Batch
 from fieldfare.pipeline.lake.table import write_table
+from fieldfare.pipeline.match.operator import Matched
 from fieldfare.pipeline.options import Options
+from fieldfare.pipeline.sinks.formats.table_deliveries import add_deliveries, rows_because
 from fieldfare.pipeline.sinks.interface import Sink, SinkSettings
 
 
@@ -36,6 +39,17 @@ class TableSink(Sink):
             write_table(rows, self.path, batch=batch, kind=F.lit("quarantine"), time=F.col("at"))
         else:
             write_table(rows, self.path, batch=batch)
+
+    def write_matched(self, matched: Matched, batch: Batch) -> None:
+        """Let the workers write the deliveries, and add their files in one commit."""
+        if self.rows_because(matched) is None:
+            add_deliveries(matched, self.path, batch)
+        else:
+            self.write(matched.rows(), batch)
+
+    def rows_because(self, matched: Matched) -> str | None:
+        """Return why Spark must write the rows; None if the workers can."""
+        return rows_because(matched)
 
 
 def make(settings: SinkSettings) -> TableSink:

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import StringType, StructType
 
+from fieldfare.pipeline.hadoop import HadoopError, hadoop_path
 from fieldfare.pipeline.sources.kafka import missing_jar
 from fieldfare.pipeline.table.csv import Row, read_csv
 from fieldfare.pipeline.table.schema import declared
@@ -74,7 +75,10 @@ def read_files(
         fields: declared fields. A cell of CSV in a string field stays a string: 12 is "12" then.
     """
     check_workers(spark)
-    place = str(path)
+    try:
+        place = hadoop_path(spark, str(path))
+    except HadoopError as error:
+        raise FilesError(str(error)) from None
     kind = _format(spark, place, format)
     read = _reader(spark, kind, place, stream=stream, max_files=max_files)
     match kind:

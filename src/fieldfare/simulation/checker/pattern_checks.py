@@ -15,6 +15,7 @@ from fieldfare.core.standing_pattern import PUBLISHER
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
 from fieldfare.patterns import Detection, Detector, Occurrence, Pattern, occurrence, parse_pattern
+from fieldfare.patterns.decomposition import recipe_of
 from fieldfare.patterns.stamps import microseconds
 from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over
 
@@ -30,6 +31,8 @@ class Standing(NamedTuple):
     born: int
     ended: int | None = None
     """Position of the log at the end of the pattern; None: it stands still."""
+    hosts: Mapping[str, str] = {}
+    """Nodes that detect parts, by type."""
 
 
 def check_patterns(
@@ -47,7 +50,8 @@ class _One:
 
     def __init__(self, standing: Standing) -> None:
         self.standing = standing
-        self.pattern: Pattern = parse_pattern(standing.text)
+        self.recipe = recipe_of(parse_pattern(standing.text), standing.hosts)
+        self.pattern: Pattern = self.recipe.runs
         self.detector = Detector({standing.key: self.pattern}, kernels="lazy")
         self.lead: int | None = None
         self.logged: dict[int, Event] = {}
@@ -100,7 +104,7 @@ class _Replay:
         if position <= standing.born or (standing.ended is not None and position > standing.ended):
             return False
         composite = str(event.get("type", "")).startswith("ce:")
-        if composite and ("'ce:" not in standing.text and "pattern =" not in standing.text):
+        if composite and ("'ce:" not in one.pattern.text and "pattern =" not in standing.text):
             return False
         return any(filter.matches(event) for filter in one.pattern.filters.values())
 
@@ -115,7 +119,7 @@ class _Replay:
 
     def _found(self, one: _One, found: list[Detection], position: int) -> None:
         for detection in found:
-            event = one.detector.event(detection, self._node)
+            event = one.recipe.event(detection.match, name=one.standing.key, detector=self._node)
             self._expected[one.standing.key].append(event)
             for other in self._ones:
                 if other is not one and not other.own_time and self._sees(other, event, position):

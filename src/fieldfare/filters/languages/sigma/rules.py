@@ -29,7 +29,7 @@ from fieldfare.filters.machines import TooComplex
 LOGSOURCE: Final = LogSchema()
 """the schema without a mapping: the field `logsource` of an event says where the event comes from"""
 _OTHER_KINDS: Final = {
-    "correlation": "a correlation rule looks at several events and is no filter",
+    "correlation": "a correlation rule looks at several events and is no filter; see fieldfare.patterns.sigma",
     "filter": "a filter of other rules is no rule",
     "action": "a collection by action is not supported; write a rule as a whole",
 }
