@@ -13,12 +13,6 @@ def test_a_session_counts(spark: SparkSession) -> None:
     assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
 
 
-def test_workers_begin_with_the_engine_loaded(spark: SparkSession) -> None:
-    assert spark.conf.get("spark.python.daemon.module") == "fieldfare.pipeline.daemon"
-    asked = "'fieldfare.pipeline.match.deliveries' in __import__('sys').modules"
-    assert spark.sparkContext.parallelize([asked], 1).map(eval).first()  # a function of ours would import the module
-
-
 def test_the_packaged_java_runs_without_the_module_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr("shutil.which", lambda _: None)

@@ -20,6 +20,14 @@ class Batch(msgspec.Struct, frozen=True):
 
 def query_id(checkpoint: str | Path) -> str:
     """Return the id of a stream of Spark's, which stays the same as long as the stream keeps its checkpoint."""
-    place = re.sub(r"^s3[an]://", "s3://", str(checkpoint))
-    about: dict[str, str] = msgspec.json.decode(Objects(place).read("metadata"))
+    about: dict[str, str] = msgspec.json.decode(_objects(checkpoint).read("metadata"))
     return about["id"]
+
+
+def has_query(checkpoint: str | Path) -> bool:
+    """Tell whether a stream has begun with a checkpoint."""
+    return _objects(checkpoint).find("metadata") is not None
+
+
+def _objects(checkpoint: str | Path) -> Objects:
+    return Objects(re.sub(r"^s3[an]://", "s3://", str(checkpoint)))

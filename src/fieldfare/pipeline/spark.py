@@ -39,7 +39,6 @@ ON_ONE_MACHINE: Final[Mapping[str, str]] = {
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.python.daemon.module": "fieldfare.pipeline.daemon",  # workers begin with the engine loaded
 }
 _QUIET: Final = """\
 rootLogger.level = error

@@ -15,7 +15,7 @@ from fieldfare.pipeline.detection.operator import texts_of
 from fieldfare.pipeline.detection.plan import DetectPlan
 from fieldfare.pipeline.detection.shapes import shape
 from fieldfare.pipeline.job.config import PipelineError, parse
-from fieldfare.pipeline.job.plan import PATTERNS, check_unchanged
+from fieldfare.pipeline.job.plan import check_unchanged, checkpoint, patterns_checkpoint
 
 COLUMNS = pa.struct(
     [
@@ -88,7 +88,9 @@ def test_a_pipeline_refuses_the_state_of_other_patterns(tmp_path: Path) -> None:
     )
     check_unchanged(before)
     check_unchanged(after)  # only checked so far
-    (tmp_path / PATTERNS).mkdir()
+    begun = Path(patterns_checkpoint(checkpoint(after)))
+    begun.mkdir(exist_ok=True)
+    (begun / "metadata").write_text("{}")
     check_unchanged(after)
     with pytest.raises(PipelineError, match="they differ from those of the first run"):
         check_unchanged(before)

@@ -224,6 +224,8 @@ def _check(found: Pipeline) -> None:
         if sink.table == "late" and found.normalise.late is None:
             raise TomlError("nothing is late unless normalise.late says after how long", f"sink[{number}]")
     _check_patterns(found)
+    if found.checkpoint and found.patterns:
+        raise TomlError("a pipeline with patterns keeps its checkpoints in the state", "checkpoint")
     paths = [sink.options["path"] for sink in found.sink if "path" in sink.options]
     for path in paths:
         if paths.count(path) > 1:

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.types import DataType, StructType
 
 from fieldfare.pipeline import sources
+from fieldfare.pipeline.batch import has_query
 from fieldfare.pipeline.detection.operator import DetectError, as_table, detect
 from fieldfare.pipeline.job.config import Normalise, Pipeline, PipelineError
 from fieldfare.pipeline.lake.history import field_columns
@@ -137,11 +138,21 @@ def detected(records: DataFrame, pipeline: Pipeline, fields: StructType | str | 
     return as_table(found)
 
 
+def checkpoint(pipeline: Pipeline) -> str:
+    """Return the place of the checkpoint of the records."""
+    return pipeline.checkpoint or str(Path(pipeline.state) / "checkpoint")
+
+
+def patterns_checkpoint(records: str) -> str:
+    """Return the place of the checkpoint of the composite events, beside that of the records."""
+    return f"{records}-patterns"
+
+
 def check_unchanged(pipeline: Pipeline) -> None:
     """Refuse patterns that differ from those of the first run, whose state is in the checkpoint."""
-    kept, begun = Path(pipeline.state) / _PATTERNS, Path(pipeline.state) / PATTERNS
+    kept, begun = Path(pipeline.state) / _PATTERNS, patterns_checkpoint(checkpoint(pipeline))
     now = msgspec.json.format(msgspec.json.encode((pipeline.patterns, pipeline.detect)))
-    if begun.exists() and kept.exists() and kept.read_bytes() != now:
+    if kept.exists() and kept.read_bytes() != now and has_query(begun):
         raise PipelineError(
             f"patterns: they differ from those of the first run, in {kept}: change them back, or remove {begun} to"
             " begin anew, with the beginning of the source"

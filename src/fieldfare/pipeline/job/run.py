@@ -25,7 +25,16 @@ from fieldfare.pipeline import sinks
 from fieldfare.pipeline.batch import Batch, query_id
 from fieldfare.pipeline.hadoop import HadoopError, hadoop_path
 from fieldfare.pipeline.job.config import Pipeline, PipelineError, sink_name
-from fieldfare.pipeline.job.plan import Names, Tables, detected, fields_of, planned, raw
+from fieldfare.pipeline.job.plan import (
+    Names,
+    Tables,
+    checkpoint,
+    detected,
+    fields_of,
+    patterns_checkpoint,
+    planned,
+    raw,
+)
 from fieldfare.pipeline.job.progress import describe, listening, observed
 from fieldfare.pipeline.job.report import Reporter
 from fieldfare.pipeline.job.subscriptions import followed
@@ -33,7 +42,6 @@ from fieldfare.pipeline.sinks import Sink
 from fieldfare.pipeline.sinks.interface import MatchSink, Table
 from fieldfare.pipeline.spark import is_remote, spark_session
 
-CHECKPOINT: Final = "checkpoint"
 LOG: Final = "spark.log"
 """the file of Spark's messages, in the folder of the state"""
 _PATIENCE: Final = 60
@@ -58,7 +66,7 @@ class Plan:
     @property
     def patterns_checkpoint(self) -> str:
         """The checkpoint of the composite events, with the state of all patterns."""
-        return f"{self.checkpoint}-patterns"
+        return patterns_checkpoint(self.checkpoint)
 
     @property
     def state(self) -> Path:
@@ -92,14 +100,14 @@ def ready(
         records, names = planned(raw(spark, pipeline), pipeline, fields, subscriptions)
         composites = detected(raw(spark, pipeline), pipeline, fields) if pipeline.patterns else None
         stack.enter_context(listening(spark, pipeline.name, state))
-        checkpoint = _checkpoint(spark, pipeline)
-        yield Plan(pipeline, observed(records), checkpoint, subscriptions, made, names, composites)
+        place = _checkpoint(spark, pipeline)
+        yield Plan(pipeline, observed(records), place, subscriptions, made, names, composites)
 
 
 def _checkpoint(spark: SparkSession, pipeline: Pipeline) -> str:
     """Return the place of the checkpoint; PipelineError if Spark cannot reach it."""
     try:
-        return hadoop_path(spark, pipeline.checkpoint or str(Path(pipeline.state) / CHECKPOINT))
+        return hadoop_path(spark, checkpoint(pipeline))
     except HadoopError as error:
         raise PipelineError(f"checkpoint: {error}") from None
 
@@ -139,9 +147,9 @@ def run(
 
         return batch
 
-    def started(stream: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: str, name: str) -> None:
+    def started(stream: DataFrame, write: Callable[[DataFrame, int], None], place: str, name: str) -> None:
         writer = stream.writeStream.foreachBatch(written(write))
-        writer = writer.option("checkpointLocation", checkpoint).queryName(name)
+        writer = writer.option("checkpointLocation", place).queryName(name)
         if once:
             writer = writer.trigger(availableNow=True)
         elif plan.pipeline.every:
@@ -202,12 +210,12 @@ def _composites(plan: Plan, rows: DataFrame, number: int) -> None:
 
 
 def _to_sinks(
-    plan: Plan, rows: DataFrame, number: int, checkpoint: str, write: Callable[[Sink, Table, Batch], None]
+    plan: Plan, rows: DataFrame, number: int, place: str, write: Callable[[Sink, Table, Batch], None]
 ) -> None:
     """Write a batch to the sinks of a query: those of composite events, or all others."""
-    query = query_id(checkpoint)
+    query = query_id(place)
     for settings, sink in zip(plan.pipeline.sink, plan.sinks, strict=True):
-        if (settings.table == "composites") != (checkpoint == plan.patterns_checkpoint):
+        if (settings.table == "composites") != (place == plan.patterns_checkpoint):
             continue
         describe(rows.sparkSession, f"{plan.pipeline.name}, batch {number}: {sink_name(settings)}")
         try:
