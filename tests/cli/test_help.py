@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from _pytest.mark import ParameterSet
 from tests.commands import shell
 from typer.core import TyperGroup
 from typer.testing import CliRunner
@@ -102,9 +103,15 @@ def test_there_are_a_few_examples_in_every_help(command: str) -> None:
     assert all(len(line) <= 80 for line in help_text(command).splitlines() if "fieldfare " not in line)
 
 
-@pytest.mark.parametrize(
-    ("command", "example"), [(command, example) for command in COMMANDS for example in examples(command)]
-)
+def cases() -> Iterator[ParameterSet]:
+    """All examples; of commands of the laboratory, which compute for a while, all but the first in long runs only."""
+    for command in COMMANDS:
+        for number, example in enumerate(examples(command)):
+            marks = [pytest.mark.long] if number and command in LABORATORY else []
+            yield pytest.param(command, example, marks=marks, id=f"{command}-{example}")
+
+
+@pytest.mark.parametrize(("command", "example"), list(cases()))
 def test_every_example_works(command: str, example: str, tmp_path: Path, programs: str) -> None:
     done = shell(f"{example} {SMALL.get(command, '')}", tmp_path, programs)
     assert done.returncode == 0, done.stderr

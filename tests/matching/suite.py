@@ -260,7 +260,7 @@ class MatcherSuite(ABC):
     def test_churn(self) -> None:
         chance, matcher, held = random.Random(7), self.make(), dict[int, Filter]()
         pool, trees = list(FILTERS.values()), [case[1] for case in CASES]
-        for _ in range(400):
+        for _ in range(200):
             id, wanted = chance.randrange(40), chance.choice(pool)
             if id not in held:
                 matcher.add(id, wanted)
@@ -276,7 +276,7 @@ class MatcherSuite(ABC):
             assert len(matcher) == len(held)
 
     def test_agrees_with_each_filter(self) -> None:
-        @few(20)
+        @few(12)
         @given(st.lists(filters(), max_size=6), st.lists(events(), min_size=1, max_size=4), modes)
         def agrees(wanted: list[Filter], trees: list[Tree], mode: Mode) -> None:
             held = dict(enumerate(wanted))
@@ -292,7 +292,7 @@ class MatcherSuite(ABC):
         """Plain ones are matched as a batch, if there are enough of them; others are not, and none is mixed up."""
         plain = [{"a": number, "b": f"x{number % 3}", "c": number / 2} for number in range(MANY)]
 
-        @few(20)
+        @few(12)
         @given(st.lists(filters(), max_size=6), st.lists(events(), max_size=4), st.booleans(), modes)
         def agrees(wanted: list[Filter], trees: list[Tree | Event], mixed: bool, mode: Mode) -> None:
             held = dict(enumerate(wanted))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import few
@@ -93,9 +92,9 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
     assert index.overlapping(wanted) == sorted(i for i, g in stored.items() if wanted.overlaps(g))
 
 
-@pytest.mark.parametrize("kernels", KERNELS)
-@few(10)
+@few(15)
 @given(
+    kernels=st.sampled_from(KERNELS),
     stored=st.lists(close, min_size=1, max_size=5),
     asked=st.lists(close, min_size=1, max_size=3),
     drain=st.booleans(),

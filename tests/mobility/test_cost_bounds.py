@@ -19,7 +19,7 @@ CASES: dict[str, tuple[Protocol, bool]] = {
 
 @pytest.fixture(scope="module", params=[True, False])
 def roaming(request: pytest.FixtureRequest) -> Script:
-    return script(7, subscribers=15, handovers=25, size=8, border=request.param)
+    return script(7, subscribers=15, handovers=15, size=8, border=request.param)
 
 
 @pytest.mark.parametrize("name", CASES)

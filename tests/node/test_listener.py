@@ -369,7 +369,7 @@ else:
 """
 
 
-@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+@pytest.mark.parametrize("loop", [pytest.param("asyncio", marks=pytest.mark.long), "uvloop"])
 def test_connections_never_take_the_last_descriptors_from_the_log(loop: str, tmp_path: Path) -> None:
     script = tmp_path / "flooded.py"
     script.write_text(FLOODED)

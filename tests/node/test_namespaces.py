@@ -7,8 +7,9 @@ from tools.nodes.namespaces import run
 from tools.waiting import PATIENCE
 
 
+@pytest.mark.long
 @pytest.mark.needs("network namespaces")
-@pytest.mark.parametrize("cuts", [1, pytest.param(3, marks=pytest.mark.long)])
+@pytest.mark.parametrize("cuts", [1, 3])
 def test_nothing_is_lost_when_lines_are_cut(cuts: int) -> None:
     counts = run(cuts, seed=14, seconds=3 * PATIENCE)
     assert counts["moves"] > 0

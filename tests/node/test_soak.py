@@ -9,7 +9,7 @@ from tools.nodes.soak import BAD, Book, made, run
 
 
 def test_nodes_in_trouble_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tools.nodes.soak.PARENTS", (None, 0, 1))
+    monkeypatch.setattr("tools.nodes.soak.PARENTS", (None, 0))
     counts = asyncio.run(run(0.01, seed=5))  # a few faults, and peace
     assert not {what: counts[what] for what in BAD if counts[what]}, counts
     assert counts["accepted"] > 0

@@ -49,6 +49,7 @@ def drive(stranger: Path, *arguments: str, python: str = "") -> str:
     return said[0]
 
 
+@pytest.mark.long
 def test_on_one_machine_workers_take_the_python_of_the_driver(stranger: Path) -> None:
     assert drive(stranger, "local[1]") == "FOUND [2]"
 

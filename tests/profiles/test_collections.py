@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.examples import few
 from tests.filters.strategies import value_sets
 from tests.matching.strategies import filters, lists, singles, trees
 from tests.tables.spaces import everyday, rectangles
@@ -409,4 +410,4 @@ class Overlapped(Library):
 
 TestCovered = pytest.mark.timeout(1200)(Covered.TestCase)
 TestOverlapped = pytest.mark.timeout(1200)(Overlapped.TestCase)
-TestCovered.settings = TestOverlapped.settings = settings(stateful_step_count=25)
+TestCovered.settings = TestOverlapped.settings = settings(few(40), stateful_step_count=25)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.examples import few
 from tests.tables.spaces import everyday, rectangle, rectangles
 
 from fieldfare.filters import Filter, parse
@@ -285,7 +286,7 @@ class Overlapping(Coming):
 
 TestCovering = pytest.mark.timeout(1200)(Covering.TestCase)
 TestOverlapping = pytest.mark.timeout(1200)(Overlapping.TestCase)
-TestCovering.settings = TestOverlapping.settings = settings(stateful_step_count=20)
+TestCovering.settings = TestOverlapping.settings = settings(few(40), stateful_step_count=20)
 
 
 def test_conditions_that_imply_each_other() -> None:

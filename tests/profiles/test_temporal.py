@@ -11,6 +11,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.examples import few
 from tests.tables.spaces import everyday, rectangles
 
 from fieldfare.filters import Filter, parse
@@ -293,4 +294,4 @@ class Overlapping(InTime):
 
 TestCovering = pytest.mark.timeout(1200)(Covering.TestCase)
 TestOverlapping = pytest.mark.timeout(1200)(Overlapping.TestCase)
-TestCovering.settings = TestOverlapping.settings = settings(stateful_step_count=20)
+TestCovering.settings = TestOverlapping.settings = settings(few(40), stateful_step_count=20)

@@ -32,7 +32,7 @@ def graph(parents: Sequence[int], extra: Sequence[tuple[int, int]]) -> list[Link
 
 
 @pytest.mark.parametrize("strategy", CYCLIC, ids=lambda strategy: strategy.name)
-@few(15)
+@few(7)
 @given(parents=parents, extra=extra, steps=steps)
 def test_delivers_once_on_any_graph(
     strategy: Strategy, parents: Sequence[int], extra: Sequence[tuple[int, int]], steps: Sequence[Step]
@@ -50,7 +50,7 @@ def test_delivers_once_on_any_graph(
 
 
 @pytest.mark.parametrize("strategy", CYCLIC, ids=lambda strategy: strategy.name)
-@few(20)
+@few(7)
 @given(parents=parents, extra=extra, steps=steps)
 def test_finds_other_ways_when_links_break_and_brokers_crash(
     strategy: Strategy, parents: Sequence[int], extra: Sequence[tuple[int, int]], steps: Sequence[Step]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.examples import few
 from tests.tables.suite import POOL
 
 from fieldfare import Event
@@ -142,5 +143,5 @@ class OneIndex(RuleBasedStateMachine):
         assert {unnamed(filter) for filter in self.broker._index} == wanted
 
 
-OneIndex.TestCase.settings = settings(stateful_step_count=20)
+OneIndex.TestCase.settings = settings(few(50), stateful_step_count=20)
 TestOneIndex = OneIndex.TestCase

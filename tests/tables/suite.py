@@ -500,7 +500,7 @@ class TableSuite(ABC):
         def begin() -> History:
             return History(self)
 
-        run_state_machine_as_test(begin, settings=settings(few(40), stateful_step_count=15))  # type: ignore[arg-type]  # a factory will do
+        run_state_machine_as_test(begin, settings=settings(few(15), stateful_step_count=15))  # type: ignore[arg-type]  # a factory will do
 
 
 @contextmanager

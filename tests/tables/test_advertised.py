@@ -137,7 +137,7 @@ TABLES = st.lists(
 
 
 @pytest.mark.parametrize("name", KINDS)
-@few(50)
+@few(20)
 @given(changes=TABLES)
 def test_neighbours_know_what_is_exported(name: str, changes: list[tuple[bool, Filter, bool, int, Filter]]) -> None:
     """After any update each neighbour's picture is what the definition exports."""
@@ -196,7 +196,7 @@ def network_of(tree: Mapping[int, Sequence[int]], make: Make, *, drop: bool) -> 
 
 
 @pytest.mark.parametrize(("name", "drop"), [*((name, False) for name in KINDS), ("naive", True), ("poset", True)])
-@few(20)
+@few(12)
 @given(tape=tapes, steps=lengths)
 def test_networks_deliver_exactly(name: str, drop: bool, tape: Tape, steps: int) -> None:
     network = network_of(random_tree(tape, 2, 5), KINDS[name], drop=drop)
@@ -264,6 +264,7 @@ def test_a_subscription_crosses_the_end_and_the_return_of_its_advertisement(name
 
 
 @pytest.mark.parametrize("name", KINDS)
+@few(20)
 @given(changes=st.lists(st.tuples(st.booleans(), st.sampled_from(FILTERS), st.integers(0, 4)), max_size=12))
 def test_who_advertises_everything_is_told_everything(name: str, changes: list[tuple[bool, Filter, int]]) -> None:
     """With a virtual advertisement at every neighbour it is as without advertisements."""

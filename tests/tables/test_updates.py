@@ -270,7 +270,7 @@ class Mirrors(RuleBasedStateMachine):
 @pytest.mark.parametrize("name", ALL)
 def test_neighbours_know_what_is_exported(name: str) -> None:
     machine = type("Mirrors", (Mirrors,), {"make": staticmethod(ALL[name])})
-    run_state_machine_as_test(machine, settings=settings(few(40), stateful_step_count=20))
+    run_state_machine_as_test(machine, settings=settings(few(15), stateful_step_count=20))
 
 
 @given(pools, st.lists(st.tuples(some_numbers, some_numbers, st.integers(1, 3)), max_size=30))
@@ -312,7 +312,7 @@ def _filled(wishes: set[Filter]) -> NaiveTable[int]:
 
 
 @pytest.mark.parametrize("name", KINDS)
-@few(30)
+@few(15)
 @given(tape=tapes, steps=lengths)
 def test_networks_deliver_exactly(name: str, tape: Tape, steps: int) -> None:
     network = Network(random_tree(tape), lambda _, neighbours: Plain(KINDS[name](neighbours)))

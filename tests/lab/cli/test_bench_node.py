@@ -23,15 +23,15 @@ def run(*arguments: str) -> tuple[int, str]:
 
 def test_a_node_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FIELDFARE_KERNELS", "numpy")  # a node starts in half the time
-    monkeypatch.setattr(contest, "Effort", partial(contest.Effort, events=1000))
+    monkeypatch.setattr(contest, "Effort", partial(contest.Effort, events=300))
     file = tmp_path / "out.json"
     arguments = ("--quick", "--no-peer", "--filters", "100", "--subscribers", "10", "--seconds", "0.2")
-    code, output = run(*arguments, "--shape", "fanout,filters", "--only", "in memory, batches", "--json", str(file))
+    code, output = run(*arguments, "--shape", "fanout", "--only", "in memory, batches", "--json", str(file))
     assert code == 0, output
     assert "Fieldfare" in output
     results = json.loads(file.read_text())
     assert all(result["correct"] for result in results)
-    assert [(result["shape"], result["filters"]) for result in results] == [("fanout", 10), ("filters", 100)]
+    assert [(result["shape"], result["filters"]) for result in results] == [("fanout", 10)]
     assert results[0]["deliveries"] == 10 * results[0]["events"]
 
 

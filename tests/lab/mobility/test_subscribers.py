@@ -16,7 +16,7 @@ from fieldfare_lab.results import Settings
 TINY = Settings(1, 1, 0.1)
 
 
-@pytest.mark.parametrize("name", ["E9", "E12"])
+@pytest.mark.parametrize("name", ["E9", pytest.param("E12", marks=pytest.mark.long)])
 def test_experiments_run_and_hold_what_depends_on_no_size(name: str) -> None:
     result = EXPERIMENTS[name](TINY)
     assert result.name == name

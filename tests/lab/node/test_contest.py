@@ -26,7 +26,9 @@ SMALL = contest.Effort(events=300, seconds=10.0, rounds=2)
 
 
 @pytest.mark.usefixtures("swift")
-@pytest.mark.parametrize("name", ["durable", "durable, batches of 100, fieldfare.client"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("durable", marks=pytest.mark.long), "durable, batches of 100, fieldfare.client"]
+)
 def test_a_node_delivers_what_it_should(name: str) -> None:
     variant = next(one for one in fieldfare_node.VARIANTS if one.name == name)
     load = loads.make(1, filters=100, subscribers=10)

@@ -20,7 +20,7 @@ def tiny(name: str) -> Result:
     return EXPERIMENTS[name](Settings(1, 1, 0.05))
 
 
-@pytest.mark.parametrize("name", ["R1", "R4", "R6", "R7"])
+@pytest.mark.parametrize("name", ["R1", "R4", "R6", pytest.param("R7", marks=pytest.mark.long)])
 def test_experiments_run(name: str) -> None:
     result = tiny(name)
     assert result.name == name

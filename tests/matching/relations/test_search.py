@@ -29,9 +29,9 @@ def check(index: Index[int], stored: dict[int, Filter], wanted: Filter) -> None:
     assert set(index.overlapping(wanted)) == {i for i, g in stored.items() if wanted.overlaps(g)}
 
 
-@pytest.mark.parametrize("kernels", KERNELS)
-@few(20)
+@few(25)
 @given(
+    kernels=st.sampled_from(KERNELS),
     stored=st.lists(filters(), min_size=1, max_size=8),
     changes=st.lists(st.tuples(st.integers(0, 15), filters() | filters() | st.none()), max_size=6),
     asked=st.lists(filters(), min_size=1, max_size=2),
@@ -156,7 +156,7 @@ def test_an_example_satisfies_its_branch(wanted: Filter) -> None:
                     assert side.matches(found[path])
 
 
-@few(50)
+@few(25)
 @given(st.lists(filters(), min_size=1, max_size=8), st.booleans())
 def test_filters_read_back_as_they_were_added(stored: list[Filter], drain: bool) -> None:
     index: Index[int] = Index(enumerate(stored), kernels="numba")

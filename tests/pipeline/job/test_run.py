@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections import Counter
 from collections.abc import Callable
@@ -12,12 +11,15 @@ from typing import Any, Self
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
 from tools.waiting import PATIENCE, wait_until
+from typer.testing import CliRunner
 
 from fieldfare import Event, parse
+from fieldfare.cli import app
 from fieldfare.node.pipeline_reports import PipelineReport
 from fieldfare.pipeline.batch import Batch
-from fieldfare.pipeline.job import report
+from fieldfare.pipeline.job import progress, report
 from fieldfare.pipeline.job.config import PipelineError, read
 from fieldfare.pipeline.job.run import Plan, ready, run
 from fieldfare.pipeline.lake.table import read_table
@@ -92,18 +94,41 @@ def _run(folder: Path) -> list[PipelineReport]:
     return told
 
 
+class Heard(StreamingQueryListener):
+    def __init__(self) -> None:
+        self.counts: list[Any] = []
+
+    def onQueryStarted(self, event: Any) -> None: ...  # noqa: N802 - Spark's name
+
+    def onQueryProgress(self, event: Any) -> None:  # noqa: N802 - Spark's name
+        if progress.NAME in event.progress.observedMetrics:
+            self.counts.append(event.progress.observedMetrics[progress.NAME].asDict())
+
+    def onQueryIdle(self, event: Any) -> None: ...  # noqa: N802 - Spark's name
+
+    def onQueryTerminated(self, event: Any) -> None: ...  # noqa: N802 - Spark's name
+
+
+def _top(folder: Path) -> list[str]:
+    """What `fieldfare pipeline top` says of the pipeline, word by word."""
+    shown = CliRunner().invoke(app, ["pipeline", "top", str(folder / "pipeline.toml"), "--count", "1"])
+    assert shown.exit_code == 0
+    return next(line.split() for line in shown.output.splitlines() if line.startswith("market"))
+
+
 def test_each_event_once_in_every_table_with_a_crash_in_between(
     spark: SparkSession, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And the figures of the run are heard by listeners of Spark, and shown by the command `top`."""
     first, second = _events(0), _events(40)
     lines = [json.dumps(event) for event in first]
     _put(folder, "1.jsonl", [*lines, lines[0], "nonsense", "nonsense", '{"price": "dear"}'])
-    assert _run(folder)[-1].state == "ended"
     _put(folder, "2.jsonl", [*(json.dumps(event) for event in second), lines[1]])
+    assert _top(folder)[1] == "new"
     real = TableSink.write
 
     def crash(sink: TableSink, rows: DataFrame, batch: Batch) -> None:
-        if sink.quarantine:
+        if sink.quarantine and batch.number == 1:
             raise RuntimeError("the disk is gone")
         real(sink, rows, batch)
 
@@ -113,8 +138,17 @@ def test_each_event_once_in_every_table_with_a_crash_in_between(
     failed = report.last(folder / "state")
     assert failed is not None
     assert (failed.state, failed.events) == ("failed", 39)
+    shown = _top(folder)
+    assert (shown[1:3], shown[6:8]) == (["failed", "0"], [str(failed.deliveries), "3"])
     monkeypatch.undo()
-    last = _run(folder)[-1]
+    heard = Heard()
+    spark.streams.addListener(heard)
+    try:
+        last = _run(folder)[-1]
+        wait_until(lambda: heard.counts)
+    finally:
+        spark.streams.removeListener(heard)
+    assert last.state == "ended"
 
     timely = [event for event in (*first, *second) if "at" not in event]
     expected = Counter(
@@ -137,9 +171,14 @@ def test_each_event_once_in_every_table_with_a_crash_in_between(
     assert last.deliveries == sum(expected.values())
     assert {one.subscription: one.count for one in last.busiest} == Counter(id for _, id in expected.elements())
     assert last.subscriptions == 3
+    assert (heard.counts[0]["events"], heard.counts[0]["late"], heard.counts[0]["quarantined"]) == (39, 1, 0)
+    assert heard.counts[0]["deliveries"] == sum(int(id[1:]) >= 40 for id, _ in expected.elements())
+    assert _top(folder)[1] == "ended"
+    assert not (folder / "state" / f".{progress.FILE}").exists()
 
 
-def test_subscriptions_that_change_are_taken_up_and_a_bad_one_is_named(spark: SparkSession, folder: Path) -> None:
+@pytest.mark.long
+def test_subscriptions_that_change_are_taken_up(spark: SparkSession, folder: Path) -> None:
     one_sink, _, _ = PIPELINE.partition('[[sink]]\nkind = "lake"\nof = "events"')
     (folder / "pipeline.toml").write_text(one_sink.replace('"wanted.csv"', '"wanted.csv"\nrefresh = 0.1'))
     _put(folder, "1.jsonl", [json.dumps(event) for event in _events(0)])
@@ -161,8 +200,11 @@ def test_subscriptions_that_change_are_taken_up_and_a_bad_one_is_named(spark: Sp
     assert {(row.subscription, row.snapshot) for row in rows} >= {("new", 2), ("a", 1)}
     assert sum(row.subscription == "new" for row in rows) == 39
     assert all((row.subscription == "new") == (row.snapshot == 2) for row in rows)
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_bad_subscription_is_named(folder: Path) -> None:
     (folder / "wanted.csv").write_text("id,filter,owner\nbroken,price <,zoe")
-    os.utime(folder / "wanted.csv", (1, 1))
     with (
         pytest.raises(SubscriptionError, match=r"subscription 'broken' \(row 1\): column 8: expected"),
         ready(read(folder / "pipeline.toml")),

@@ -165,6 +165,7 @@ def test_a_file_of_lines_holds_the_events_as_they_were(spark: SparkSession, tabl
     assert cloudevents.decode((tmp_path / "clouds.jsonl").read_text()) == Event(sale)
 
 
+@pytest.mark.long
 def test_a_node_gets_the_events_in_their_order(table: DataFrame, tmp_path: Path) -> None:
     with node_elsewhere(tmp_path) as url:
         replay_to_node(replay(table, "symbol = 'A'"), url, session="again")

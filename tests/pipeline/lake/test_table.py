@@ -169,6 +169,7 @@ def test_a_stream_that_is_killed_writes_each_batch_once(
     ]
 
 
+@pytest.mark.long
 def test_a_lake_in_a_bucket_needs_no_jars(spark: SparkSession, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_ENDPOINT_URL", "AWS_ALLOW_HTTP"):
         monkeypatch.setitem(spark.sparkContext.environment, name, os.environ[name])  # of a cluster's machines

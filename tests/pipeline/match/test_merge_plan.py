@@ -82,6 +82,7 @@ def test_exact_mergers_waste_nothing(table: DataFrame, counted: EventStatistics)
     assert not any(row.predicted or row.measured for row in rows)
 
 
+@pytest.mark.long
 def test_a_merger_wastes_what_was_predicted(table: DataFrame, counted: EventStatistics) -> None:
     exact = merge_plan(SUBSCRIPTIONS, counted).after
     plan = merge_plan(SUBSCRIPTIONS, counted, 0.3)

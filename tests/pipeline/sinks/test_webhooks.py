@@ -34,6 +34,7 @@ class TestWebhooks(SinkSuite):
     def contents(self, place: Path) -> list[str]:
         return sorted(id for id, _ in {(headers["ce-id"], headers["ce-source"]) for _, headers, _ in self.taken})
 
+    @pytest.mark.long
     def test_a_batch_that_comes_again_has_the_same_dead_letters(self, spark: SparkSession, place: Path) -> None:
         dead = place / "dead"
         settings = self.settings(place)

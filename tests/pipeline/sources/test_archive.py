@@ -80,6 +80,7 @@ class TestBucket(ArchiveSuite):
         return s3
 
 
+@pytest.mark.long
 def test_spark_reads_an_archive_in_a_bucket(
     spark: SparkSession, s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,7 @@ def test_csv_has_types_and_bad_rows_survive(spark: SparkSession, tmp_path: Path)
     assert len(taken(stream, tmp_path / "state")) == 4
 
 
-@pytest.mark.parametrize("format", ["parquet", "orc"])
+@pytest.mark.parametrize("format", ["parquet", pytest.param("orc", marks=pytest.mark.long)])
 def test_columns_are_fields(spark: SparkSession, tmp_path: Path, format: str) -> None:  # noqa: A002
     rows = [("A", 1.5), ("B", None)]
     spark.createDataFrame(rows, FIELDS).write.format(format).save(str(tmp_path / "in"))

@@ -154,6 +154,7 @@ def test_the_texts_are_decoded_once(spark: SparkSession) -> None:
     assert plan.count("ArrowEvalPython") == 1
 
 
+@pytest.mark.long
 def test_a_stream_keeps_late_events_and_drops_copies(spark: SparkSession, tmp_path: Path) -> None:
     now = datetime.now(UTC).replace(microsecond=0)
     old = now - timedelta(days=3)

@@ -325,8 +325,15 @@ def sealed_network(topology: Topology, seal: Seal, unseal: Seal) -> tuple[Networ
     return Whispering(make, topology, links=Wire(exponential(0.1))), edge
 
 
-@pytest.mark.parametrize("hidden", ["encrypted", "untouchable"])
-@pytest.mark.parametrize("topology", [CHAIN, STAR], ids=["chain", "star"])
+@pytest.mark.parametrize(
+    ("topology", "hidden"),
+    [
+        pytest.param(CHAIN, "encrypted", id="chain-encrypted"),
+        pytest.param(STAR, "untouchable", id="star-untouchable"),
+        pytest.param(CHAIN, "untouchable", id="chain-untouchable", marks=pytest.mark.long),
+        pytest.param(STAR, "encrypted", id="star-encrypted", marks=pytest.mark.long),
+    ],
+)
 def test_brokers_on_the_way_never_look_at_content(topology: Topology, hidden: str) -> None:
     vault = Vault()
     seal, unseal = (encrypted, decrypted) if hidden == "encrypted" else (vault.put, vault.get)

@@ -20,7 +20,7 @@ from fieldfare.tables.structures.naive import NaiveTable
 from fieldfare.tables.updates import TableUpdate
 
 ALL = {**KINDS, **REDUNDANT}
-FEW = max(10, settings().max_examples // 5)
+FEW = max(10, settings().max_examples // 10)
 """examples for what is tried with every kind of table"""
 NEIGHBOURS = ("I1", "I2")
 CLIENTS = ("ana", "bob")
