@@ -11,6 +11,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from multiprocessing import Pool
 from typing import NamedTuple
 
@@ -74,21 +75,35 @@ def kind_of(problem: str) -> tuple[str, ...]:
 
 def block(first: int, last: int) -> Block:
     """Run consecutive seeds."""
-    gc.set_threshold(100_000)  # a run makes many objects that live as long as the run
     begin = time.process_time()
     steps = judged = 0
     bad = []
-    for seed in range(first, last):
-        try:
-            outcome = run(draw(seed))
-        except Exception as error:  # noqa: BLE001
-            bad.append((seed, f"{type(error).__name__}: {error}"))
-            continue
-        steps += outcome.steps
-        judged += outcome.tally.judged
-        if outcome.violations:
-            bad.append((seed, f"{outcome.violations[0].rule}: {outcome.violations[0].problem}"))
+    with _one_collection():
+        for seed in range(first, last):
+            try:
+                outcome = run(draw(seed))
+            except Exception as error:  # noqa: BLE001
+                bad.append((seed, f"{type(error).__name__}: {error}"))
+                continue
+            steps += outcome.steps
+            judged += outcome.tally.judged
+            if outcome.violations:
+                bad.append((seed, f"{outcome.violations[0].rule}: {outcome.violations[0].problem}"))
     return Block(last - first, steps, judged, bad, time.process_time() - begin)
+
+
+@contextmanager
+def _one_collection() -> Iterator[None]:
+    """Collect the garbage of a block at the end: a run makes many objects that live as long as the run."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+        gc.collect()
+        gc.freeze()  # what is left are caches
 
 
 def tell(seed: int, make_core: Callable[..., Core] = Core) -> str:

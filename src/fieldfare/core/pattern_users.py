@@ -95,6 +95,8 @@ class PatternUsers(SessionWatcher):
 
     def take_unused(self) -> list[str]:
         """Return the patterns that have lost their last user since the last call, except those of the settings."""
+        if not self._unused:  # as at nearly every step
+            return []
         unused, self._unused = self._unused, set()
         known = ((key, self._known.get(key)) for key in sorted(unused))
         return [key for key, one in known if one is not None and not one.users and not one.named]

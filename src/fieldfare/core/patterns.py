@@ -189,7 +189,7 @@ class Patterns:
         for key in self.users.take_unused():
             self.remove(key, now)
         recovered = self._last_logged or self._doubtful
-        if not self._queue and not recovered and self._next_deadline() >= self._wall(now):
+        if not self._queue and not recovered and (not self.known or self._next_deadline() >= self._wall(now)):
             return
         while self._queue:
             position, time, event, ids = self._queue.popleft()
@@ -296,7 +296,7 @@ class Patterns:
     @property
     def wakes(self) -> float | None:
         """The time at which a timer strikes; None without timers."""
-        deadline = self._next_deadline()
+        deadline = self._next_deadline() if self.known else NEVER
         return None if deadline >= NEVER else (deadline + 10) / 1e6 - self._base.journal.ahead
 
     def _next_deadline(self) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from fieldfare.events import msgpack
@@ -29,6 +30,8 @@ AT_MOST: Final = 40
 LATEST: Final = 20
 """detections that are remembered for people"""
 
+_parsed = lru_cache(maxsize=1000)(parse_pattern)
+
 
 class StandingPattern:
     """A pattern with everything but the open instances."""
@@ -36,7 +39,7 @@ class StandingPattern:
     def __init__(self, key: str, text: str, by: str, born: int, *, named: bool = False) -> None:
         """Parse the text; `by` is the identity under which detections are numbered."""
         self.key, self.text, self.by, self.born, self.named = key, text, by, born, named
-        self.pattern: Pattern = parse_pattern(text)
+        self.pattern: Pattern = _parsed(text)
         self.type = composite_type(self.pattern.text)
         self.count = 0
         """Number of the last detection."""
@@ -72,6 +75,7 @@ class StandingPattern:
         return Detector({self.key: self.pattern}, kernels="lazy", bounds=bounds)
 
 
+@lru_cache(maxsize=1000)
 def delivery_filter(type: str, key: str, node: str) -> Filter:
     """Return the filter of the composite events of a pattern at a node.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fieldfare.core.standing_pattern import PUBLISHER
@@ -20,6 +21,8 @@ from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over
 
 MARGIN = 1000
 """microseconds before the last look at a time, in which a timer may not have struck"""
+
+_parsed = lru_cache(maxsize=1000)(parse_pattern)
 
 
 class Standing(NamedTuple):
@@ -47,7 +50,7 @@ class _One:
 
     def __init__(self, standing: Standing) -> None:
         self.standing = standing
-        self.pattern: Pattern = parse_pattern(standing.text)
+        self.pattern: Pattern = _parsed(standing.text)
         self.detector = Detector({standing.key: self.pattern}, kernels="lazy")
         self.lead: int | None = None
         self.logged: dict[int, Event] = {}
