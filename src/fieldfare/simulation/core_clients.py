@@ -97,6 +97,8 @@ class DurableClient:
         """subscriptions and advertisements, as far as requested"""
         self.values: dict[str, Any] = {}
         """stated places and other values; None for a forgotten value"""
+        self._superseding: set[int] = set()
+        """requests that replace or end a dynamic filter"""
         self._requests = 0
         self._last: dict[tuple[str, str], int] = {}
         self._latest: Batch | None = None
@@ -114,6 +116,20 @@ class DurableClient:
         """Whether the client waits for nothing."""
         return self.connected and not self.unaccepted and not self.changes
 
+    # A program that cares for the order of its requests waits for answers. Unanswered requests are repeated in an order
+    # of their own, values first, so a dynamic filter that was replaced before would get the values for a moment.
+
+    def may_change(self, id: str) -> bool:
+        """Tell whether a program may request another filter for an id, or the end."""
+        dynamic = isinstance(self.filters.get((True, id)), Dynamic)
+        ids = {getattr(one, "id", "") for one in self.changes.values()}
+        return id not in ids and not (dynamic and any(isinstance(one, frozenset) for one in self.changes.values()))
+
+    @property
+    def may_state(self) -> bool:
+        """Whether a program may state values."""
+        return self._superseding.isdisjoint(self.changes)
+
     # What a program does
 
     def publish(self, events: Sequence[Event], ttl: float = 0.0) -> None:
@@ -128,6 +144,8 @@ class DurableClient:
 
     def change(self, message: Change) -> None:
         """Subscribe, unsubscribe, advertise or unadvertise; the client repeats the request until the answer."""
+        if isinstance(self.filters.get((True, message.id)), Dynamic):
+            self._superseding.add(self._requests + 1)
         if isinstance(message, m.Subscribe | Dynamic):
             self.filters[True, message.id] = message
             self._subscribed(message)
