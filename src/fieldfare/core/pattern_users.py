@@ -16,6 +16,7 @@ from fieldfare.core.standing_pattern import StandingPattern, delivery_filter
 from fieldfare.core.watchers import SessionWatcher
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
+from fieldfare.protocol.messages import Role
 from fieldfare.routing.table_routes import TableRoutes
 
 
@@ -109,9 +110,12 @@ class PatternUsers(SessionWatcher):
         return [key for key, one in self._known.items() if one.idle > 1]
 
     def _is_wanted(self, one: StandingPattern) -> bool:
-        """Tell whether a neighbour has a filter for the detections; with flooding the answer is yes."""
+        """Tell whether a neighbour has a filter for the detections.
+
+        With flooding, and with a parent, which gets all events unasked, the answer is yes.
+        """
         routes, links, filter = self._base.broker.routes, self._base.links, self.filter_of(one)
-        if not isinstance(routes, TableRoutes):
+        if not isinstance(routes, TableRoutes) or any(link.role is Role.PARENT for link in links.values()):
             return bool(links)
         return any(unnamed(theirs).overlaps(filter) for link in links for theirs in routes.filters_of(link))
 

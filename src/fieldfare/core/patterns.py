@@ -28,11 +28,10 @@ from fieldfare.core.pattern_atoms import PATTERNS, PatternAtoms, asks_for_compos
 from fieldfare.core.pattern_users import PatternUsers
 from fieldfare.core.presence import Presence
 from fieldfare.core.sessions import SessionTable
-from fieldfare.core.standing_pattern import PUBLISHER, StandingPattern, event_of, is_composite
+from fieldfare.core.standing_pattern import PUBLISHER, StandingPattern, event_of, is_composite, is_of_pattern
 from fieldfare.core.state import Origin, RequestRefused, Route
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
-from fieldfare.filters import parse
 from fieldfare.patterns import Detection, Detector, Occurrence, occurrence, rows
 from fieldfare.patterns.bounds import Bounds, check
 from fieldfare.patterns.lanes import Place
@@ -99,7 +98,7 @@ class Patterns:
         one.by = f"{one.by}:{one.key}"
         client = self._base.broker.clients.all.get(session)
         present = client.subscriptions.get(id) if client is not None else None
-        if present is not None and parse(f"type = '{one.type}'").covers(present):
+        if present is not None and is_of_pattern(present, one.type):
             return one.type
         one = self.known.get(one.key, one)
         if one.key not in self.known:

@@ -86,6 +86,16 @@ def delivery_filter(type: str, key: str, node: str) -> Filter:
     return parse("type = '{}' AND pattern = '{}' AND detector = '{}'".format(*quoted))
 
 
+def is_of_pattern(filter: Filter, type: str) -> bool:
+    """Tell whether a filter is a `delivery_filter` of a type of composite events, for any detector.
+
+    >>> is_of_pattern(delivery_filter("ce:1", "ce:1", "oslo"), "ce:1"), is_of_pattern(parse("type = 'ce:1'"), "ce:1")
+    (True, False)
+    """
+    fields = {"type", "pattern", "detector"}
+    return parse(f"type = '{type}'").covers(filter) and any(branch.keys() == fields for branch in filter.boxes)
+
+
 def is_composite(event: Mapping[str, Any]) -> bool:
     """Tell whether an event has the type of a composite event."""
     type = event.get("type")
