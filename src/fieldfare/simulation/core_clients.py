@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
@@ -19,6 +19,7 @@ from fieldfare.protocol.channels import identity_of, type_of
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.core_connections import (
+    Batch,
     ChangeFilter,
     ClientConnection,
     DeliveredEvent,
@@ -35,23 +36,12 @@ if TYPE_CHECKING:
 
 RETRY = 0.1
 """seconds between two attempts to connect"""
-
 SHORTEST_TTL = 0.001
 """seconds; the time to live of events that were too late before they were sent"""
 Subscription: TypeAlias = m.Subscribe | Dynamic | Detections
 Change: TypeAlias = Subscription | m.Unsubscribe | m.Advertise | m.Unadvertise
 
 _event = lru_cache(maxsize=10_000)(msgpack.decode)
-
-
-class Batch(NamedTuple):
-    """Events that a client publishes together, until all are accepted."""
-
-    number: int
-    """of the first"""
-    events: tuple[Event, ...]
-    deadline: float = 0.0
-    """virtual time after which the events are of no use; 0: never"""
 
 
 class Line:
@@ -121,18 +111,19 @@ class DurableClient:
         """Whether the client waits for nothing."""
         return self.connected and not self.unaccepted and not self.changes
 
-    # A program that cares for the order waits for answers. Unanswered requests are repeated in an order of their own,
-    # values first, so a dynamic filter that was replaced before would get the values for a moment.
-
     def may_change(self, id: str) -> bool:
-        """Tell whether a program may request another filter for an id, or the end."""
+        """Tell whether a program may request another filter for an id, or the end; as it waits for some answers.
+
+        Unanswered requests are repeated in an order of their own, values first, so a dynamic filter that was replaced
+        before would get the values for a moment.
+        """
         dynamic = isinstance(self.filters.get((True, id)), Dynamic)
         ids = {getattr(one, "id", "") for one in self.changes.values()}
         return id not in ids and not (dynamic and any(isinstance(one, frozenset) for one in self.changes.values()))
 
     @property
     def may_state(self) -> bool:
-        """Whether a program may state values."""
+        """Whether a program may state values, for the same reason."""
         return self._superseding.isdisjoint(self.changes)
 
     # What a program does

@@ -38,6 +38,16 @@ class PublishEvents(NamedTuple):
     """seconds from now; 0: for ever"""
 
 
+class Batch(NamedTuple):
+    """Events that a client publishes together, until all are accepted."""
+
+    number: int
+    """of the first"""
+    events: tuple[Event, ...]
+    deadline: float = 0.0
+    """virtual time after which the events are of no use; 0: never"""
+
+
 class ChangeFilter(NamedTuple):
     """A numbered request of a client: subscribe, unsubscribe, advertise or unadvertise."""
 
