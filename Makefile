@@ -31,14 +31,14 @@ run: setup ## three nodes, a market and a dashboard: `fieldfare demo`
 	@$(BIN)/fieldfare demo
 
 test: lint ## check everything: lint, then the tests, doctests and documentation examples
-	@echo "==> pytest" && $(BIN)/python -m pytest -n 3 --dist loadgroup
+	@echo "==> pytest" && $(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-long: setup ## the tests that take minutes by nature, and every property with 2,000 random examples
 	@echo "==> pytest, long" && $(BIN)/python -m pytest -m long
-	@echo "==> pytest, random" && HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 3 --dist loadgroup tests
+	@echo "==> pytest, random" && HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest -n 2 --dist loadgroup tests
 
 coverage: setup ## which lines the tests run, nodes and workers among them; TESTS=tests/filters measures some of them
-	@$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -q -n 3 --dist loadgroup $(TESTS) && $(BIN)/coverage combine -q && $(BIN)/coverage report
+	@$(BIN)/coverage erase && $(BIN)/coverage run -m pytest -q -n 2 --dist loadgroup $(TESTS) && $(BIN)/coverage combine -q && $(BIN)/coverage report
 
 lint: setup ## check style, types and the layers of the architecture
 	@echo "==> ruff check" && $(BIN)/ruff check

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from tests.needs import NEEDS, absent
 from tests.shared import ABSENT, FOLDER
 
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadScopeScheduling
 
-settings.register_profile("dev", max_examples=100, deadline=None, print_blob=True)
+# Without the health check that reads a clock: where ten processes share a core, no strategy is fast enough.
+settings.register_profile(
+    "dev", max_examples=100, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("ci", settings.get_profile("dev"))
 settings.register_profile(
     "long", settings.get_profile("dev"), max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "2000"))

@@ -1,8 +1,9 @@
-"""`Groups`: pytest-xdist's scheduler of groups, which knows the tests with Spark, and goes on when a worker dies.
+"""`Groups`: pytest-xdist's scheduler of groups, which knows what starts slowly, and goes on when a worker dies.
 
-All tests with Spark share one worker and its Java machine: a second one would cost a minute of CPU time to get warm. The
-marks of groups do not reach the scheduler: pytest-xdist 3.8 writes them into an attribute that pytest 9 no longer reads.
-So the group of a test follows from its place.
+All tests with Spark share one worker and its Java machine: a second one would cost a minute of CPU time to get warm. So
+do all that run commands, and the process that forks them (`Commands`). The group is the largest, hence the first that is
+given away, and the other workers have all else. The marks of groups do not reach the scheduler: pytest-xdist 3.8 writes
+them into an attribute that pytest 9 no longer reads. So the group of a test follows from its place.
 
 A test that reaches its limit of time ends its worker, and so does whatever is killed for want of memory. pytest-xdist 3.8
 then gives the other workers what the dead one had done already, and the deadly test again; they die too, or wait for
@@ -11,36 +12,19 @@ ever (pytest-xdist 1323, 1327, 1371). Here only what was not begun is done elsew
 
 from __future__ import annotations
 
-import re
-from functools import cache
-from pathlib import Path
-
 from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
-SPARK = re.compile(r"= spark_session\(")
-RUNS_A_PIPELINE = re.compile(r"^\$ .*\bfieldfare pipeline run .*--once", re.MULTILINE)
-"""what a page of the documentation says that needs Spark"""
-ROOT = Path(__file__).parents[1]
+SLOW_TO_START = ("tests/pipeline/", "tests/test_docs.py", "tests/cli/")
 
 
 def group_of(test: str) -> str | None:
     """Return the group of a test; None if it may run anywhere.
 
     >>> group_of("tests/pipeline/test_sql.py::test_a_view"), group_of("tests/test_docs.py::test_examples[README.md]")
-    ('spark', 'spark')
+    ('slow to start', 'slow to start')
     """
-    _, _, page = test.partition("::test_examples[")
-    if test.startswith("tests/pipeline/") or (page and needs_spark(ROOT / page.removesuffix("]"))):
-        return "spark"
-    return None
-
-
-@cache
-def needs_spark(page: Path) -> bool:
-    """Tell whether the examples of a page run on Spark."""
-    text = page.read_text(encoding="utf-8")
-    return any(needs.search(text) for needs in (SPARK, RUNS_A_PIPELINE))
+    return "slow to start" if test.startswith(SLOW_TO_START) else None
 
 
 class Groups(LoadGroupScheduling):  # type: ignore[misc]

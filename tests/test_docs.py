@@ -25,7 +25,6 @@ from typing import Any, NamedTuple, Self
 import pytest
 from _pytest.mark import ParameterSet
 from tests.pipeline.cheap import CHEAP_JAVA, CHEAP_SQL
-from tests.scheduling import RUNS_A_PIPELINE, needs_spark
 from tools.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +41,8 @@ TITLE = re.compile(r'title="([^"/]+)"')
 STARTS_A_NODE = re.compile(r"^ *\$ (?:\w+=\S+ )*fieldfare up\b[^\n]*&$", re.MULTILINE)
 NOTHING: Mapping[str, str] = MappingProxyType({})
 PORT = re.compile(r"\b740\d\b")
+MAKES_A_SESSION = re.compile(r"= spark_session\(")
+RUNS_A_PIPELINE = re.compile(r"^\$ .*\bfieldfare pipeline run .*--once", re.MULTILINE)
 CHEAP_SPARK = {
     "SPARK_SUBMIT_OPTS": CHEAP_JAVA,
     "PYSPARK_SUBMIT_ARGS": " ".join(f"--conf {key}={value}" for key, value in CHEAP_SQL.items()) + " pyspark-shell",
@@ -190,7 +191,7 @@ def test_examples(
 ) -> None:
     text = file.read_text(encoding="utf-8")
     name = str(file.relative_to(ROOT))
-    if not needs_spark(file):
+    if not any(needs.search(text) for needs in (MAKES_A_SESSION, RUNS_A_PIPELINE)):
         monkeypatch.chdir(tmp_path)
         run_examples(text, name, tmp_path, programs)
         return

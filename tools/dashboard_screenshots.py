@@ -29,6 +29,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
 from fieldfare.node.config import load
+from fieldfare.node.config.settings import PatternSettings
 from fieldfare.node.context import Context
 from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.pipeline_reports import Busy, FieldReport, PipelineReport
@@ -56,6 +57,14 @@ WANTED = {
     "vienna": {"omv-watch": ["symbol = 'OMV' AND price BETWEEN 40 AND 42"]},
     "bergen": {"fish": ["symbol = 'KO' AND price < 61"]},
 }  # fmt: skip
+
+BLOCK = """
+big: [quantity > 900] small: [quantity < 50]
+(at least 3 big followed by not small followed by [quantity > 950]) within 20 s
+for each symbol
+where last(big.price) > 1.005 * first(big.price)
+select symbol as symbol, count(big) as blocks, last(big.price) as price
+"""
 
 
 def quote(chance: random.Random, place: str) -> Event:
@@ -107,6 +116,8 @@ async def overlay(folder: Path) -> AsyncIterator[dict[str, Context]]:
         for name, joins in JOINS.items():
             join = tuple(services[other].hood.url for other in joins)
             config = load(None, {}, {"port": 0, "data": str(folder / name), "name": name, "join": join})
+            if name == "oslo":
+                config = msgspec.structs.replace(config, patterns={"blocks": PatternSettings(text=BLOCK)})
             node = running(config, lambda service: [*http.routes(service), *dashboard.routes(service)])
             services[name] = await stack.enter_async_context(node)
         yield services
@@ -152,6 +163,10 @@ def pictures(page: Page, address: str, folder: Path, suffix: str, patience: floa
     page.locator("[data-filter=\"symbol = 'EQNR'\"]").focus()
     page.wait_for_timeout(800)
     page.screenshot(path=folder / f"dashboard-filters{suffix}.png")
+    page.click("#to-patterns")
+    page.locator("[data-pattern] details").first.click()
+    page.wait_for_timeout(800)
+    page.screenshot(path=folder / f"dashboard-patterns{suffix}.png")
 
 
 def report(chance: random.Random) -> PipelineReport:

@@ -11,6 +11,7 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cache
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -188,15 +189,15 @@ class MatcherSuite(ABC):
 
     # What it finds
 
-    @pytest.mark.parametrize("text", FILTERS)
-    def test_vector(self, text: str) -> None:
-        matcher = self.filled({"x": text})
-        cases = [case[1:] for case in CASES if case[0] == text]
-        for event, mode, hit in cases:
-            assert matcher.match(event, mode) == (["x"] if hit else []), (event, mode)
-        matcher.remove("x")
-        for event, mode, _ in cases:
-            assert matcher.match(event, mode) == [], (event, mode)
+    def test_each_vector_alone(self) -> None:
+        for text, cases in itertools.groupby(sorted(CASES, key=itemgetter(0)), itemgetter(0)):
+            matcher = self.filled({"x": text})
+            asked = [case[1:] for case in cases]
+            for event, mode, hit in asked:
+                assert matcher.match(event, mode) == (["x"] if hit else []), (text, event, mode)
+            matcher.remove("x")
+            for event, mode, _ in asked:
+                assert matcher.match(event, mode) == [], (text, event, mode)
 
     def test_all_vectors_at_once(self) -> None:
         matcher = self.filled(FILTERS)

@@ -23,6 +23,7 @@ from fieldfare.events.event import Event
 from fieldfare.filters import parse
 from fieldfare.node import dashboard, http
 from fieldfare.node.config import Config, Secret, SecuritySettings, load
+from fieldfare.node.config.settings import PatternSettings
 from fieldfare.node.context import Context
 from fieldfare.node.internal_session import InternalSession
 from fieldfare.node.security import make_token
@@ -515,6 +516,44 @@ def test_a_pipeline_with_odd_names_and_values_does_no_harm(browser: Browser) -> 
             expect(pipeline.locator(".field").first).to_contain_text(f'"{odd}" to null')
             assert page.locator("main img").count() == 0
             assert "NaN" not in page.locator("#pipelines").inner_html()
+
+
+FRAUD = """
+small: [type = 'payment' AND amount < 10] large: [type = 'payment' AND amount > 500]
+(at least 2 small followed by large) within 1 hour for each card select card as card, count(small) as tries
+"""
+PAYMENTS = [("a7", 5), ("a7", 6), ("b2", 7), ("b2", 8), ("a7", 900), ("c9", 1)]
+
+
+async def pay(service: Context) -> None:
+    for card, amount in PAYMENTS:
+        await service.publish([Event({"type": "payment", "card": card, "amount": amount})])
+
+
+@needs_browser
+def test_a_pattern_is_drawn_with_its_open_instances_and_its_detections(browser: Browser) -> None:
+    with nodes() as some:
+        config = msgspec.structs.replace(
+            load(None, {}, {"port": 0, "name": "a"}), patterns={"fraud": PatternSettings(text=FRAUD)}
+        )
+        address = some.start("a", config=config)
+        some.do(pay(some.services["a"]))
+        with looking(browser, f"{address}/dashboard/#patterns") as page:
+            fraud = page.get_by_role("article", name="Pattern fraud")
+            expect(fraud.locator(".detections > li")).to_have_count(1)
+            expect(fraud.locator(".detections > li")).to_contain_text('{card: "a7", tries: 2}')
+            expect(fraud.locator(".detections details li")).to_have_count(3)
+            assert figures(fraud) == {
+                "Open instances": "2", "Detections": "1", "In the last minute": "1", "Dropped": "0", "Late": "0",
+            }  # fmt: skip
+            waiting = {
+                state.locator(".waits").text_content(): state.locator(".runs").text_content()
+                for state in fraud.locator(".state.open").all()
+            }
+            assert waiting == {"small": "1", "large": "1"}, "c9 has paid once, b2 twice"
+            expect(fraud.get_by_role("img")).to_have_accessible_name(re.compile("waits for large: 1 open"))
+            page.set_viewport_size({"width": 390, "height": 844})
+            assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
 @needs_browser

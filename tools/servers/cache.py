@@ -17,6 +17,7 @@ from typing import Final
 KAFKA: Final = "4.1.0"
 NATS: Final = "2.15.1"
 VERSITYGW: Final = "v1.8.0"
+SIDDHI: Final = "5.1.21"
 _JARS: Final[Mapping[str, Sequence[str]]] = {
     f"kafka-{KAFKA}": (f"org.apache.kafka:kafka_2.13:{KAFKA}",),
     # One by one and without what each asks for, because no registry is sure to have all parts of one version of Spark.
@@ -26,6 +27,24 @@ _JARS: Final[Mapping[str, Sequence[str]]] = {
         f"org.apache.kafka:kafka-clients:{KAFKA}:alone",
         "org.apache.commons:commons-pool2:2.12.0:alone",
         "org.apache.spark:spark-avro_2.13:4.1.1:alone",
+    ),
+    # One by one, because some of what Siddhi asks for is in a registry of its makers only.
+    f"siddhi-{SIDDHI}": (
+        f"io.siddhi:siddhi-core:{SIDDHI}:alone",
+        f"io.siddhi:siddhi-query-api:{SIDDHI}:alone",
+        f"io.siddhi:siddhi-query-compiler:{SIDDHI}:alone",
+        f"io.siddhi:siddhi-annotations:{SIDDHI}:alone",
+        "com.lmax:disruptor:3.4.4:alone",
+        "org.antlr:antlr4-runtime:4.7.2:alone",
+        "com.google.guava:guava:31.1-jre:alone",
+        "com.google.code.gson:gson:2.10.1:alone",
+        "org.quartz-scheduler:quartz:2.3.2:alone",
+        "io.dropwizard.metrics:metrics-core:4.2.19:alone",
+        "org.apache.logging.log4j:log4j-api:2.20.0:alone",
+        "org.apache.logging.log4j:log4j-core:2.20.0:alone",
+        "org.slf4j:slf4j-api:1.7.36:alone",
+        "org.atteo.classindex:classindex:3.4:alone",
+        "org.osgi:org.osgi.core:6.0.0:alone",
     ),
 }
 _NATS: Final = f"nats-{NATS}"

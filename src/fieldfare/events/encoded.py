@@ -48,7 +48,7 @@ def of_msgpack(data: bytes) -> Event | None:
     """Return the event in a MessagePack map; None if there may be something to refuse, or something rare."""
     if len(data) > DEFAULT_LIMITS.string:
         return None
-    for read, inside in _MSGPACK_READERS:
+    for read, inside in _msgpack_readers or _made(_msgpack_readers, msgspec.msgpack.Decoder, Ext):
         try:
             tree = read(data)
         except (ValueError, RecursionError):
@@ -63,7 +63,7 @@ def of_json(text: bytes) -> Event | None:
     """Return the event in a JSON object, with its MessagePack; None if there may be something to refuse, or a tag."""
     if len(text) > DEFAULT_LIMITS.string:
         return None
-    for read, inside in _JSON_READERS:
+    for read, inside in _json_readers or _made(_json_readers, msgspec.json.Decoder):
         try:
             tree = read(text)
         except (ValueError, RecursionError):
@@ -157,8 +157,8 @@ _LEVELS: Final = 10
 """levels of nesting that are checked here, fewer than the limit of events"""
 
 
-def _readers(make: Callable[[Any], Any], other: Any = None) -> tuple[_Reader, ...]:
-    """Return decoders of objects, each with the kinds of values in which there may be objects or `other` values.
+def _made(readers: list[_Reader], make: Callable[[Any], Any], other: Any = None) -> list[_Reader]:
+    """Add decoders of objects to a list, each with the kinds of values in which there may be objects or `other` values.
 
     The first refuses both in lists, so that nobody needs to look for them in long lists of numbers.
     """
@@ -169,13 +169,15 @@ def _readers(make: Callable[[Any], Any], other: Any = None) -> tuple[_Reader, ..
         shallow = _SCALAR | other | Annotated[flat, _LENGTH] | dict[str, shallow]
         flat = list[_SCALAR | Annotated[flat, _LENGTH]]
         deep = _SCALAR | other | Annotated[list[deep], _LENGTH] | dict[str, deep]
-    return (
+    readers[:] = [
         (make(dict[str, shallow]).decode, frozenset({dict})),
         (make(dict[str, deep]).decode, frozenset({dict, list})),
-    )
+    ]
+    return readers
 
 
 _LENGTH: Final = Meta(max_length=DEFAULT_LIMITS.fields)
 _SCALAR: Final[Any] = str | float | bool | None | Annotated[int, Meta(ge=INT64_MIN, le=INT64_MAX)]
-_JSON_READERS: Final = _readers(msgspec.json.Decoder)
-_MSGPACK_READERS: Final = _readers(msgspec.msgpack.Decoder, Ext)
+_json_readers: Final[list[_Reader]] = []
+_msgpack_readers: Final[list[_Reader]] = []
+"""made by the first event: they take 60 ms of CPU time each, a third of the start of every command"""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from fieldfare.patterns.parser import parse_core
     from fieldfare.patterns.printer import print_core
     from fieldfare.patterns.program import Program, compile_program
+    from fieldfare.patterns.relaxations import NearMiss, near_misses
     from fieldfare.patterns.stamps import Occurrence, Stamp, occurrence
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Detector",
     "Expression",
     "Match",
+    "NearMiss",
     "Occurrence",
     "Pattern",
     "Policy",
@@ -31,6 +33,7 @@ __all__ = [
     "composite_event",
     "composite_type",
     "event",
+    "near_misses",
     "occurrence",
     "parse_core",
     "parse_pattern",
@@ -50,6 +53,7 @@ __getattr__ = lazy(
         "definition": ("Pattern", "pattern"),
         "printer": ("print_core",),
         "program": ("Program", "compile_program"),
+        "relaxations": ("NearMiss", "near_misses"),
         "stamps": ("Occurrence", "Stamp", "occurrence"),
     },
 )

@@ -238,3 +238,48 @@ def test_a_text_without_quotes_is_remarked_on() -> None:
     assert "compares two fields, IBM and symbol" in explained('symbol = "IBM"')
     assert "single quotes: 'IBM'" in explained("symbol = IBM")
     assert "two fields" not in explained("symbol = 'IBM' AND price < 5")
+
+
+PATTERN = "a: [x = 1] b: [x = 2] c: [x < 2] a followed by not c followed by b within 10 s for each card limit 5"
+PAIRS = [("00", 1, 7), ("04", 2, 7), ("30", 1, 8), ("44", 2, 8)]
+
+
+@pytest.fixture
+def pairs(tmp_path: Path) -> Path:
+    lines = [json.dumps({"time": f"2026-11-01T10:00:{at}Z", "x": x, "card": card}) for at, x, card in PAIRS]
+    (tmp_path / "events.jsonl").write_text("\n".join(lines), "utf-8")
+    return tmp_path / "events.jsonl"
+
+
+def test_a_pattern_is_explained_with_its_near_misses(pairs: Path) -> None:
+    told = explained("--pattern", PATTERN, "--events", pairs)
+    assert "no event is both a and b" in told
+    assert "every a is also c" in told
+    assert "4 events: 1 detection, 0 still open" in told
+    assert "detected (7)\n  2026-11-01 10:00:00  a " in told
+    assert "not detected: the 2nd event, b, came 4s too late: within 10s (8)" in told
+
+
+def test_a_pattern_is_explained_as_json(pairs: Path, tmp_path: Path) -> None:
+    (tmp_path / "pattern.txt").write_text(PATTERN, "utf-8")
+    told = json.loads(explained("--pattern", f"@{tmp_path / 'pattern.txt'}", "--events", pairs, "--json"))
+    assert told["never_together"] == [["a", "b"], ["b", "c"]]
+    assert told["always"] == [["a", "c"]]
+    assert [one["key"] for one in told["history"]["detections"]] == [[7]]
+    assert [one["event"]["x"] for one in told["history"]["near_misses"][0]["events"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--pattern", "a: [x = 1 a"], "--pattern"),
+        (["--pattern", "@nosuchfile"], "nosuchfile cannot be read"),
+        (["x = 1", "--events", "f"], "--events: events are for --pattern"),
+        (["--pattern", PATTERN, "--event", "{}"], "only --events and --json"),
+        (["x = 1", "--pattern", PATTERN], "only one of them"),
+    ],
+)
+def test_a_mistake_with_patterns_is_named(arguments: list[str], problem: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert problem in result.stderr

@@ -7,6 +7,7 @@ import math
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -177,53 +178,69 @@ TestLogMachine = LogMachine.TestCase
 
 # Being killed
 
-CHILD = """
+WRITERS = """
 import os, sys, threading, time
 from pathlib import Path
 from fieldfare.node.storage.log import Log
 from fieldfare.protocol.journal import JournalEntry
 
-log = Log(Path(sys.argv[1]), segment_bytes=5_000)
-
-def seal():
+def seal(log):
     while True:
         log.seal()
         time.sleep(0.001)
 
-threading.Thread(target=seal, daemon=True).start()
-os.write(1, b"%d\\n" % log.last)
-while True:
-    first = log.last + 1
-    log.append([
-        JournalEntry(p, p / 10, f"p{p % 3}", p, b"\\x81\\xa1a\\x01", str(p).encode()) for p in range(first, first + first % 13 + 1)
-    ])
-    os.write(1, b"%d\\n" % log.last)
-    time.sleep(0.0002)  # sealing gets its turn
+def write():
+    log = Log(Path(sys.argv[1]), segment_bytes=5_000)
+    threading.Thread(target=seal, args=[log], daemon=True).start()
+    os.write(1, b"%d\\n%d\\n" % (os.getpid(), log.last))
+    while True:
+        first = log.last + 1
+        log.append([
+            JournalEntry(p, p / 10, f"p{p % 3}", p, b"\\x81\\xa1a\\x01", str(p).encode())
+            for p in range(first, first + first % 13 + 1)
+        ])
+        os.write(1, b"%d\\n" % log.last)
+        time.sleep(0.0002)  # sealing gets its turn
+
+while sys.stdin.readline():
+    writer = os.fork()
+    if not writer:
+        write()
+    os.waitpid(writer, 0)
+    os.write(1, b"killed\\n")
 """
+"""a process that forks a writer whenever a line comes: a new Python for each would take most of the time"""
 
 
 def test_nothing_reported_is_missing_after_kill_9(tmp_path: Path) -> None:
     chance = random.Random(6)
     reported = sealed = 0
-    rounds = 0
-    while rounds < 8 or reported <= 2000 or sealed <= 3:  # on a slow machine it takes more of them
-        rounds += 1
-        with subprocess.Popen([sys.executable, "-c", CHILD, str(tmp_path)], stdout=subprocess.PIPE) as child:
-            assert child.stdout is not None
-            begin = child.stdout.readline()  # the log is open
-            assert int(begin) >= reported
-            time.sleep(chance.random() * (0.15 if sealed > 3 else 0.6))  # on a busy machine sealing begins late
-            child.kill()
-            lines = (begin + child.stdout.read()).split(b"\n")[:-1]
-        reported = int(lines[-1])
-        if chance.random() < 0.3:  # else the next child has to make do with what it finds
-            log = Log(tmp_path)
-            assert log.last >= reported
-            assert list(log.read(1)) == [_entry(position) for position in range(1, log.last + 1)]
-            log.close()
-        sealed = max(sealed, len(list(tmp_path.glob("*.parquet"))))
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITERS, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writers:
+        assert writers.stdin is not None
+        assert writers.stdout is not None
+        for turn in range(8):
+            writers.stdin.write(b"next\n")
+            writers.stdin.flush()
+            writer = int(writers.stdout.readline())
+            last = int(writers.stdout.readline())  # the log is open
+            assert last >= reported
+            until, files = last + chance.randrange(100, 600), sealed + (turn < 4)
+            while last < until or len([*tmp_path.glob("*.parquet")]) < files:
+                last = int(writers.stdout.readline())
+            time.sleep(chance.random() * 0.01)  # in the middle of something
+            os.kill(writer, signal.SIGKILL)
+            reported = max([last, *map(int, iter(writers.stdout.readline, b"killed\n"))])
+            if chance.random() < 0.3:  # else the next writer has to make do with what it finds
+                log = Log(tmp_path)
+                assert log.last >= reported
+                assert list(log.read(1)) == [_entry(position) for position in range(1, log.last + 1)]
+                log.close()
+            sealed = len([*tmp_path.glob("*.parquet")])
+        writers.stdin.close()
     log = Log(tmp_path)
-    assert log.last >= reported > 2000
+    assert log.last >= reported > 8 * 100
     assert list(log.read(1)) == [_entry(position) for position in range(1, log.last + 1)]
     assert sealed > 3
     log.close()

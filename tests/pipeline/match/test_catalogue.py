@@ -6,9 +6,11 @@ import multiprocessing
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -211,9 +213,13 @@ def test_a_slow_writer_does_not_take_a_number_again(tmp_path: Path, monkeypatch:
     assert ids(tmp_path) == ["a", "b0", "b1", "b2", "b3", "c"]
 
 
-def test_pins_are_kept_for_a_day_and_then_while_few_are_newer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("up", [60, 10**7], ids=["a machine just started", "a machine that is long up"])
+def test_pins_are_kept_for_a_day_and_then_while_few_are_newer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, up: float
+) -> None:
     """Two streams share a catalogue; one is down, its last micro-batch half done."""
     monkeypatch.setattr(versions, "_PINS_KEPT", 10)
+    monkeypatch.setattr(versions, "time", SimpleNamespace(time=time.time, monotonic=lambda: up))
     some = [Subscription("a", "x = 1")]
     catalogue.write_version(tmp_path, some)
     assert catalogue.pinned(tmp_path, 99) == 1

@@ -10,12 +10,13 @@ from typing import Final
 import typer
 
 from fieldfare.cli.help import help_of
-from fieldfare_lab.cli import bench, bench_core, bench_node, bench_pipeline, bench_route, city, lab
+from fieldfare_lab.cli import bench, bench_core, bench_node, bench_patterns, bench_pipeline, bench_route, city, lab
 
 benches: Final = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Measure how fast Fieldfare is.")
 benches.command("core", help=help_of(bench_core.command))(bench_core.command)
 benches.command("match", help=help_of(bench.command))(bench.command)
 benches.command("node", help=help_of(bench_node.command))(bench_node.command)
+benches.command("patterns", help=help_of(bench_patterns.command))(bench_patterns.command)
 benches.command("pipeline", help=help_of(bench_pipeline.command))(bench_pipeline.command)
 benches.command("route", help=help_of(bench_route.command))(bench_route.command)
 

@@ -1,4 +1,4 @@
-"""`fieldfare explain`: the meaning of a filter, its relation to other filters, and the reasons for a match.
+"""`fieldfare explain`: the meaning of a filter or a pattern, relations to other filters, and the reasons for a match.
 
 With `--table`, the command shows how many filters cover each other, as a page or a picture.
 """
@@ -8,18 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from fieldfare.cli.errors import InputError, reported
 from fieldfare.cli.formats import inputs
 from fieldfare.cli.formats.dialects import Dialect, parse
+from fieldfare.cli.formats.event_files import BadEvent, format_of, read_events
 from fieldfare.cli.formats.filter_files import Named, read_filters
 from fieldfare.cli.formats.relations import covering, relate
 from fieldfare.events import Event, EventError
 from fieldfare.events.cloudevents import decode_any
 from fieldfare.filters.diagnosis import diagnose
+
+if TYPE_CHECKING:
+    from fieldfare.patterns import Occurrence
 
 UNTRUE: Final = 1
 """exit code if --covers or --covered-by is answered with no"""
@@ -52,6 +56,14 @@ def command(
     event: Annotated[
         list[str] | None, typer.Option(metavar="JSON", help="Does the event match, and if not, why?")
     ] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Pattern to explain in place of a filter, or @FILE."),
+    ] = None,
+    events: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="With --pattern: what the pattern finds in these events, and why not more."),
+    ] = None,
     table: Annotated[
         str | None, typer.Option(metavar="FILE", help="File of filters to show as a table, on a web page.")
     ] = None,
@@ -70,6 +82,9 @@ def command(
     and --covered-by answer yes or no with the reason, and the exit code is 0 or 1. --other and --against compare with
     other filters in every way, and show the merged filter. --event shows the constraints that an event fails.
 
+    --pattern shows an automaton, how its events relate, and what it can cost. With --events it tells the detections
+    in a file, in the order of the field `time`, and the near misses: events that a single demand kept from a match.
+
     --table shows many filters at once, as a page to open in a browser: which filter covers which, their interfaces,
     which could be merged, and which of them an event matches.
 
@@ -77,12 +92,20 @@ def command(
         fieldfare explain "price > 100 AND price <= 120.5 AND symbol STARTS WITH 'A'"
         fieldfare explain "price < 5" --covered-by "price < 10" --other "price > 3"
         fieldfare explain "price < 10 AND symbol = 'ACME'" --event '{"price": 12, "symbol": "ACME"}'
+        fieldfare explain --pattern "a: [x = 1] b: [x = 2] a followed by b within 1 min" --events events.jsonl
         fieldfare explain --table sample:filters.txt --to table.html
     """
     from fieldfare.cli.formats import explanation
 
-    if (text is None) == (table is None):
-        raise InputError("", "give a filter or --table FILE, and not both")
+    if sum(one is not None for one in (text, table, pattern)) != 1:
+        raise InputError("", "give a filter, --pattern TEXT or --table FILE, and only one of them")
+    if events is not None and pattern is None:
+        raise InputError("--events", "events are for --pattern; --event shows why a filter does not match")
+    if pattern is not None:
+        if covers or covered_by or other or against or event or as_svg or to:
+            raise InputError("--pattern", "only --events and --json go with a pattern")
+        _show_pattern(pattern, events, as_json=as_json)
+        return
     if table is not None:
         if covers or covered_by or other or against:
             raise InputError("", "--table compares all filters of a file: leave out what compares a single one")
@@ -114,6 +137,30 @@ def _decoded(text: str) -> Event:
         return decode_any(text)
     except EventError as error:
         raise InputError("--event", error) from None
+
+
+def _show_pattern(text: str, file: str | None, *, as_json: bool) -> None:
+    from fieldfare.cli.formats import pattern_explanation
+
+    history = None if file is None else _history(inputs.source_of(file))
+    found = pattern_explanation.explain_pattern(pattern_explanation.read_pattern(text), history)
+    if as_json:
+        typer.echo(pattern_explanation.as_json(found))
+    else:
+        pattern_explanation.show(found)
+
+
+def _history(source: inputs.Source) -> list[Occurrence]:
+    """Return the events of a file with their times; an event without the field `time` comes a second after the last."""
+    from fieldfare.patterns import occurrence
+
+    found: list[Occurrence] = []
+    for number, event in enumerate(read_events(source, format_of(source)), 1):
+        if isinstance(event, BadEvent):
+            raise InputError("--events", event)
+        after = found[-1].high / 1e6 + 1 if found else 0.0
+        found.append(occurrence(event, after, number=number))
+    return found
 
 
 def _show_table(

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -155,16 +154,11 @@ def command(
 
 def _pattern(given: str, filter: str) -> Pattern:
     """Return the pattern of a text, or of a file behind @."""
-    from fieldfare.patterns import parse_pattern
+    from fieldfare.cli.formats.pattern_explanation import read_pattern
 
     if filter != "TRUE":
         raise InputError("--pattern", "a pattern stands in place of FILTER: its filters are inside")
-    try:
-        return parse_pattern(Path(given[1:]).read_text("utf-8") if given.startswith("@") else given)
-    except OSError as error:
-        raise InputError("--pattern", f"{given[1:]} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise InputError("--pattern", error) from None
+    return read_pattern(given)
 
 
 def _values(place: str, given: list[str], wanted: Filter | DynamicFilter | Pattern) -> dict[str, object]:

@@ -6,16 +6,17 @@ import { lasting, rate } from "./format.js";
 import { OverlayMap } from "./map.js";
 import { Overlay } from "./overlay.js";
 import { Panel } from "./panel.js";
+import { Patterns } from "./patterns.js";
 import { Pipelines } from "./pipelines.js";
 import { PosetBrowser } from "./poset.js";
 import { Sessions } from "./sessions.js";
 import { Workbench } from "./workbench.js";
 
-const VIEWS = ["overlay", "sessions", "workbench", "table", "pipelines"];
+const VIEWS = ["overlay", "sessions", "workbench", "table", "patterns", "pipelines"];
 let chosen = null;
 
 const panel = new Panel(), sessions = new Sessions(), workbench = new Workbench(), poset = new PosetBrowser();
-const pipelines = new Pipelines();
+const patterns = new Patterns(), pipelines = new Pipelines();
 const map = new OverlayMap($("map"), (name) => {
   chosen = name;
   draw();
@@ -63,6 +64,7 @@ function open(view) {
   }
   if (view === "sessions") sessions.refresh();
   if (view === "table") poset.refresh();
+  if (view === "patterns") patterns.refresh();
   if (view === "pipelines") pipelines.refresh();
 }
 

@@ -43,6 +43,7 @@ _known: dict[str, int] = {}
 _touched: defaultdict[str, dict[int, float]] = defaultdict(dict)
 """when this process has last said that it uses a version"""
 _trimmed: dict[str, float] = {}
+"""when this process has last deleted old pins; this clock may begin when the machine starts, so "never" is not 0"""
 
 
 def name(version: int) -> str:
@@ -86,7 +87,7 @@ def pinned(place: Objects, moment: int, version: int) -> int | None:
         return None
     if not place.create(_pin(moment), str(version).encode()):
         return pin(place, moment)
-    if time.monotonic() - _trimmed.get(place.place, 0) > _HOUR:  # now and then, for perhaps nobody publishes
+    if time.monotonic() - _trimmed.get(place.place, -_DAY) > _HOUR:  # now and then, for perhaps nobody publishes
         _trimmed[place.place] = time.monotonic()
         _trim(place)
     return version

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final
 
@@ -17,6 +19,7 @@ from fieldfare.node.http.admin.views import DetectionView, PatternKey, PatternSt
 from fieldfare.node.http.errors import Problem
 from fieldfare.node.http.resource import Call, Handler, answer, number
 from fieldfare.node.node import Node
+from fieldfare.patterns.detector import Detector
 from fieldfare.patterns.picture import mermaid, picture
 from fieldfare.protocol.journal import JournalEntry
 
@@ -24,6 +27,8 @@ MOST: Final = 200
 """patterns in an answer, at most"""
 KEYS: Final = 10
 """keys of a pattern that are shown"""
+COUNTED: Final = 1_000
+"""open instances of a pattern whose states are counted"""
 
 
 def handlers() -> dict[str, dict[str, Handler]]:
@@ -59,13 +64,14 @@ def _view(node: Node, one: StandingPattern, entries: dict[int, JournalEntry]) ->
     made = picture(one.pattern)
     shown = [entries[position] for _, position in reversed(one.latest) if position in entries]
     now = node.clock()
+    waiting = Counter(state for states in islice(_states(detector, one.key), COUNTED) for state in states)
     return PatternView(
         name=one.key,
         type=one.type,
         text=one.text,
         named=one.named,
         mermaid=mermaid(one.pattern),
-        states=[PatternState(*state) for state in made.states],
+        states=[PatternState(*state, open=waiting[state.number]) for state in made.states],
         transitions=made.transitions,
         users=sorted(f"{session}: {id}" for session, id in one.users),
         instances=detector.open_of.get(one.key, 0),
@@ -79,6 +85,13 @@ def _view(node: Node, one: StandingPattern, entries: dict[int, JournalEntry]) ->
         late=one.own.late if one.own is not None else 0,
         latest=[DetectionView(entry.time, entry.position, _event(entry)) for entry in shown],
     )
+
+
+def _states(detector: Detector, name: str) -> Iterator[frozenset[int]]:
+    """Yield the states of each open instance."""
+    for _, machine in detector.machines_of(name):
+        for instance in machine.instances():
+            yield frozenset(run.state for run in instance.runs)
 
 
 def _event(entry: JournalEntry) -> msgspec.Raw:

@@ -302,6 +302,8 @@ class PatternState(msgspec.Struct, frozen=True):
     """events that end a run here"""
     first: bool
     """whether a run may begin here"""
+    open: int
+    """open instances with a run in this state, among the first 1,000"""
 
 
 class PatternKey(msgspec.Struct, frozen=True):
