@@ -216,11 +216,13 @@ class CoreHost:
     def _note_pattern(self, key: str, value: Any, before: int) -> None:
         """Note that a pattern stands here, or that the events up to a position were the last for it."""
         stood, one = self.network.stood[self.name], self.core.patterns.known.get(key)
+        present = next((n for n, other in enumerate(stood) if other.key == key and other.ended is None), None)
         if value is None:
-            for other in [other for other in stood.values() if other.key == key and other.ended is None]:
-                stood[key, other.born] = other._replace(ended=before)
+            if present is not None:
+                stood[present] = stood[present]._replace(ended=before)
         elif one is not None:
-            stood.setdefault((key, one.born), Standing(key, one.text, one.born))
+            if present is None:
+                stood.append(Standing(key, one.text, one.born))
             name, filter = traced_name(one.publisher, one.by), self.core.patterns.users.filter_of(one)
             self.network.record(Advertised, self.name, name, key, filter)
 

@@ -97,8 +97,8 @@ class CoreNetwork(CoreTree):
         """whether a disk has lost something that was written"""
         self.numbers: dict[tuple[str, str], int] = {}
         """by client and identity of the session: events that were published under earlier identities"""
-        self.stood: dict[str, dict[tuple[str, int], Standing]] = {name: {} for name in topology.brokers}
-        """by node: the patterns that have stood there, by key and position of the beginning"""
+        self.stood: dict[str, list[Standing]] = {name: [] for name in topology.brokers}
+        """by node: the patterns that have stood there"""
         self._lines: dict[str, list[tuple[Line, ClientConnection]]] = {name: [] for name in topology.brokers}
         self.planned = 0
         """actions that are planned, and no sign of unrest"""

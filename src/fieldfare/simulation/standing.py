@@ -35,7 +35,7 @@ def judged(network: CoreNetwork) -> Iterable[str]:
     for name, stood in network.stood.items():
         if stood and name not in network.lost and not network.clocks[name].error:
             history = network.disks[name].history
-            yield from check_patterns(name, (history[position] for position in sorted(history)), stood.values())
+            yield from check_patterns(name, (history[position] for position in sorted(history)), stood)
     yield from _silent(network)
 
 
