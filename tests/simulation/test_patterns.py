@@ -8,6 +8,7 @@ from tools.simulation.cores import failure
 from fieldfare.core.core import Core
 from fieldfare.core.pattern_users import PatternUsers
 from fieldfare.simulation.actions.clients import Move, Publish, Unsubscribe
+from fieldfare.simulation.actions.members import SubscribeShared
 from fieldfare.simulation.actions.nodes import Kill, Settle
 from fieldfare.simulation.actions.parameters import SubscribeDynamic
 from fieldfare.simulation.actions.patterns import SubscribePattern
@@ -98,3 +99,27 @@ def test_a_pattern_takes_the_place_of_a_filter_that_matches_nothing() -> None:
         At(0.0, Publish(1, (ONE, TWO))),
     )
     assert len(detections(Plan(1, "simple", (0,), steps))) == 1
+
+
+def test_the_last_subscriber_here_leaves_a_pattern_to_a_session_that_has_moved() -> None:
+    """Found by seed 1500008072: two sessions had shared the detector."""
+    steps = (
+        At(0.0, SubscribePattern(56, "pattern", 32)),
+        At(0.0, SubscribePattern(25, "two", 14)),
+        At(0.0, Move(56, 15)),
+        At(0.1, SubscribePattern(25, "two", 24)),
+    )
+    assert failure(Plan(1500008072, "simple", (1,), steps, clients=2)) == ""
+
+
+def test_the_detection_of_a_pattern_that_was_not_written_goes_to_nobody() -> None:
+    """Found by seed 1500004470: the node was killed between the log and the rows, and told a neighbour."""
+    steps = (
+        At(0.0, SubscribeShared("one", 0)),
+        At(0.0, Kill(20, stage=Stage.ENTRIES, kept=3, seconds=3.0)),
+        At(0.0, Move(46, 29, keep=True)),
+        At(0.1, Publish(37, (4, 8, 1))),
+        At(0.0, SubscribePattern(46, "one", 16)),
+        At(0.1, Publish(37, (13,))),
+    )
+    assert failure(Plan(1500004470, "imperfect+ads", (2, 3), steps, members=1, copies=True)) == ""

@@ -31,8 +31,8 @@ class PatternUsers(SessionWatcher):
         self._of: dict[str, dict[str, str]] = {}
         """Patterns by session and id of the subscription."""
         self._by_filter: dict[Filter, str] = {}
-        self._dropped: dict[str, set[str]] = {}
-        """Patterns of sessions without filters now."""
+        self._dropped: dict[str, dict[str, bool]] = {}
+        """Patterns of sessions without filters now, and whether earlier sessions had followed them elsewhere."""
         self._unused: set[str] = set()
         """Patterns that may have lost their last user in this step."""
 
@@ -80,14 +80,24 @@ class PatternUsers(SessionWatcher):
 
     def filters_dropped(self, name: str) -> None:
         """Keep the patterns of a session that ends or departs, until `session_left` says more."""
-        self._dropped[name] = set(self._of.get(name, {}).values())
+        self._dropped[name] = {key: self._known[key].followed for key in self._of.get(name, {}).values()}
+        for key in self._dropped[name]:
+            self._note(key, followed=True)
         for id in list(self._of.get(name, ())):
             self._forget(name, id)
         self._of.pop(name, None)
 
     def session_left(self, name: str) -> None:
         """End the patterns of a session that has ended for good, except those with other users."""
-        self._unused |= self._dropped.pop(name, set())
+        for key, followed in self._dropped.pop(name, {}).items():
+            if key in self._known:
+                self._note(key, followed=followed)
+                self._unused.add(key)
+
+    def _note(self, key: str, *, followed: bool) -> None:
+        one = self._known[key]
+        one.followed = followed
+        self._base.buffer.store(*one.rows())
 
     def _forget(self, name: str, id: str) -> None:
         self._known[self._of[name].pop(id)].users.discard((name, id))
@@ -100,7 +110,8 @@ class PatternUsers(SessionWatcher):
             return []
         unused, self._unused = self._unused, set()
         known = ((key, self._known.get(key)) for key in sorted(unused))
-        return [key for key, one in known if one is not None and not one.users and not one.named]
+        free = [(key, one) for key, one in known if one is not None and not one.users and not one.named]
+        return [key for key, one in free if not one.followed or not self._is_wanted(one)]
 
     def take_idle(self) -> list[str]:
         """Return the patterns without a subscriber here or elsewhere, at the second look."""

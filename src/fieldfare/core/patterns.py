@@ -331,12 +331,13 @@ class Patterns:
     def restore(self, stored: StoredRows, now: float) -> None:
         """Recover from stored rows; entries of the log follow, and `run` feeds those behind the rows."""
         self.position, self._stamp = stored.get("pattern-position", {}).get((), [0, 0])[:2]
-        for (key,), (text, by, born, named, *_) in stored.get("pattern", {}).items():
+        for (key,), (text, by, born, named, *more) in stored.get("pattern", {}).items():
             try:
                 one = StandingPattern(str(key), text, by, born, named=named)
             except (ValueError, RecursionError) as error:
                 logger.error("the pattern %s cannot be read, and is not detected any more: %s", key, str(error)[:300])
                 continue
+            one.followed = bool(more[0]) if more else True
             one.count, one.lead = stored.get("pattern-count", {}).get((key,), [0, None])[:2]
             self._install(one, now)  # neighbours hear all filters anew, behind the entries of the log
         for name in [SHARED, *self._own]:

@@ -47,6 +47,8 @@ class StandingPattern:
         """Number of the last detection that the log has; known after a restart."""
         self.users: set[tuple[str, str]] = set()
         """Sessions and ids of the subscriptions to the composite events."""
+        self.followed = False
+        """Whether a session with a subscription has gone on at another node, where the pattern may be wanted."""
         self.idle = 0
         """How many maintenances in a row found nobody who wants the pattern."""
         self.own: Detector | None = None
@@ -63,7 +65,7 @@ class StandingPattern:
 
     def rows(self) -> list[Row]:
         """Return the rows of the definition and of the counts."""
-        value = [self.text, self.by, self.born, self.named]
+        value = [self.text, self.by, self.born, self.named, self.followed]
         return [Row("pattern", (self.key,), value), self.count_row()]
 
     def count_row(self) -> Row:
