@@ -30,7 +30,7 @@ from fieldfare.simulation.core_runs import run
 from fieldfare.simulation.disk import Disk, Stage
 from fieldfare.simulation.plans import Plan, draw, read, text
 from fieldfare.simulation.plans import Step as At
-from fieldfare.simulation.trace import Delivered
+from fieldfare.simulation.trace import Delivered, Subscribed
 
 SEEDS = 4
 """runs of each strategy, in each circumstance"""
@@ -425,3 +425,19 @@ def test_a_detection_that_the_log_had_before_a_power_failure_is_not_void_after_t
         At(0.1, Publish(client=39, events=(3,))),
     )
     assert failure(Plan(900010685, "simple", (3, 2, 0), steps, patterns=(51,))) == ""
+
+
+def test_a_filter_that_was_replaced_gets_no_later_values() -> None:
+    """Found by seed 820003981: the client came back, and stated values before it replaced a dynamic filter."""
+    steps = (
+        At(0.0, State(0, {"low": 3})),
+        At(0.0, SubscribeDynamic(0, "two", 4)),
+        At(0.4, Detach(0)),
+        At(0.0, Subscribe(0, "two", 3)),
+        At(0.0, State(0, {"myloc": "b"})),
+        At(0.0, Publish(1, (3, 15, 0))),
+    )
+    network = Plan(1, "simple", (), steps, clients=2)
+    assert failure(network) == ""
+    asked = [one.id for one in run(network).trace if isinstance(one, Subscribed)]
+    assert asked == ["two", "two"]  # the program waits, and does not state the place before the answer

@@ -147,3 +147,9 @@ def test_two_devices_that_come_at_once_are_two() -> None:
         Step(0.0, AddDevice(10, oldest=True)),
     )
     assert failure(Plan(400000933, "simple", (), steps, members=1, copies=True)) == ""
+
+
+def test_a_new_device_asks_the_others_again_if_their_node_is_gone_for_good() -> None:
+    """Found by seed 1400017256: it knew of no replica, and its node waited for the lost one."""
+    steps = (Step(0.0, Lose(51, 36, unheard=True)), Step(0.0, AddDevice(51)))
+    assert failure(Plan(1400017256, "simple", (3, 1), steps, replicas=2, members=1, copies=True)) == ""

@@ -7,7 +7,7 @@ from tools.simulation.cores import failure
 
 from fieldfare.simulation.actions.clients import Move, Publish, Subscribe
 from fieldfare.simulation.actions.disks import Copy, FlipBit
-from fieldfare.simulation.actions.nodes import Kill, Settle
+from fieldfare.simulation.actions.nodes import Kill, Outage, Settle
 from fieldfare.simulation.actions.parameters import SubscribeDynamic
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.plans import Plan, draw
@@ -60,3 +60,21 @@ def test_a_session_whose_source_has_forgotten_the_handover_begins_anew_with_what
     )
     for seed in range(40):
         assert failure(Plan(seed, "covering", (0,), steps, synced=False)) == ""
+
+
+def test_nodes_that_go_back_to_handovers_in_opposite_directions_do_not_wait_for_ever() -> None:
+    """Each had a part of the session, and waited for the rest from the other."""
+    steps = (
+        At(0.0, Subscribe(45, "one", 0)),
+        At(0.0, Move(45, 47)),
+        At(0.4, Publish(13, (1, 11))),
+        At(0.0, Move(45, 1)),
+        At(0.0, Kill(34, 3, Stage.NOTHING, 3, 0.5)),
+        At(0.0, Kill(29, 3, Stage.NOTHING, 2)),
+        At(0.4, Move(45, 21)),
+        At(0.0, Settle()),
+        At(0.0, Publish(56, (1,))),
+        At(0.4, Outage(0.05)),
+    )
+    plan = Plan(1300005547, "simple+ads", (1, 1, 0), steps, synced=False, publishers="proxy")
+    assert failure(plan) == ""

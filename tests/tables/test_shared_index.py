@@ -18,7 +18,13 @@ filters = st.sampled_from(POOL)
 EVENTS = [{"x": x, "y": y, "s": s} for x in range(4) for y in (0, 2) for s in ("abc", "b")]
 
 
-@pytest.mark.parametrize("kind", [SharedIndex, NetworkIndex])
+class LargeNetworkIndex(NetworkIndex):
+    """A network's index that is soon too large for a comparison one by one."""
+
+    few = 3
+
+
+@pytest.mark.parametrize("kind", [SharedIndex, NetworkIndex, LargeNetworkIndex])
 @given(st.lists(st.tuples(st.integers(0, 1), filters, st.booleans()), max_size=30), filters)
 def test_a_part_answers_like_an_index_of_its_own(
     kind: type[SharedIndex], steps: list[tuple[int, Filter, bool]], asked: Filter

@@ -12,6 +12,7 @@ import gc
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import Pool
 from typing import NamedTuple
@@ -81,25 +82,39 @@ def planned(seed: int, *, hasty: bool = False) -> Plan | None:
 
 def block(first: int, last: int, *, hasty: bool = False) -> Block:
     """Run consecutive seeds."""
-    gc.set_threshold(100_000)  # a run makes many objects that live as long as the run
     begin = time.process_time()
     runs = steps = judged = 0
     bad = []
-    for seed in range(first, last):
-        plan = planned(seed, hasty=hasty)
-        if plan is None:
-            continue
-        runs += 1
-        try:
-            outcome = run(plan)
-        except Exception as error:  # noqa: BLE001
-            bad.append((seed, f"{type(error).__name__}: {error}"))
-            continue
-        steps += outcome.steps
-        judged += outcome.tally.judged
-        if outcome.violations:
-            bad.append((seed, f"{outcome.violations[0].rule}: {outcome.violations[0].problem}"))
+    with _one_collection():
+        for seed in range(first, last):
+            plan = planned(seed, hasty=hasty)
+            if plan is None:
+                continue
+            runs += 1
+            try:
+                outcome = run(plan)
+            except Exception as error:  # noqa: BLE001
+                bad.append((seed, f"{type(error).__name__}: {error}"))
+                continue
+            steps += outcome.steps
+            judged += outcome.tally.judged
+            if outcome.violations:
+                bad.append((seed, f"{outcome.violations[0].rule}: {outcome.violations[0].problem}"))
     return Block(runs, steps, judged, bad, time.process_time() - begin)
+
+
+@contextmanager
+def _one_collection() -> Iterator[None]:
+    """Collect the garbage of a block at the end: a run makes many objects that live as long as the run."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+        gc.collect()
+        gc.freeze()  # what is left are caches
 
 
 def tell(seed: int, make_core: Callable[..., Core] = Core, *, hasty: bool = False) -> str:

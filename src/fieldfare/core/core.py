@@ -139,7 +139,7 @@ class Core:
             presence=self.presence,
             secure=secure,
         )
-        self.reminders = Reminders(parts.sessions.states, departures, self.envelopes)
+        self.reminders = Reminders(broker.name, parts.sessions.states, departures, self.envelopes)
         homes = ChannelHomes(base, channels)
         self.channels = Channels(base, homes, self.route)
         self.borders = Borders(base, homes, federation)

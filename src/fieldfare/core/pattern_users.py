@@ -16,6 +16,7 @@ from fieldfare.core.standing_pattern import StandingPattern, delivery_filter
 from fieldfare.core.watchers import SessionWatcher
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import unnamed
+from fieldfare.protocol.messages import Role
 from fieldfare.routing.table_routes import TableRoutes
 
 
@@ -30,8 +31,8 @@ class PatternUsers(SessionWatcher):
         self._of: dict[str, dict[str, str]] = {}
         """Patterns by session and id of the subscription."""
         self._by_filter: dict[Filter, str] = {}
-        self._dropped: dict[str, set[str]] = {}
-        """Patterns of sessions without filters now."""
+        self._dropped: dict[str, dict[str, bool]] = {}
+        """Patterns of sessions without filters now, and whether earlier sessions had followed them elsewhere."""
         self._unused: set[str] = set()
         """Patterns that may have lost their last user in this step."""
 
@@ -79,14 +80,24 @@ class PatternUsers(SessionWatcher):
 
     def filters_dropped(self, name: str) -> None:
         """Keep the patterns of a session that ends or departs, until `session_left` says more."""
-        self._dropped[name] = set(self._of.get(name, {}).values())
+        self._dropped[name] = {key: self._known[key].followed for key in self._of.get(name, {}).values()}
+        for key in self._dropped[name]:
+            self._note(key, followed=True)
         for id in list(self._of.get(name, ())):
             self._forget(name, id)
         self._of.pop(name, None)
 
     def session_left(self, name: str) -> None:
         """End the patterns of a session that has ended for good, except those with other users."""
-        self._unused |= self._dropped.pop(name, set())
+        for key, followed in self._dropped.pop(name, {}).items():
+            if key in self._known:
+                self._note(key, followed=followed)
+                self._unused.add(key)
+
+    def _note(self, key: str, *, followed: bool) -> None:
+        one = self._known[key]
+        one.followed = followed
+        self._base.buffer.store(*one.rows())
 
     def _forget(self, name: str, id: str) -> None:
         self._known[self._of[name].pop(id)].users.discard((name, id))
@@ -95,9 +106,12 @@ class PatternUsers(SessionWatcher):
 
     def take_unused(self) -> list[str]:
         """Return the patterns that have lost their last user since the last call, except those of the settings."""
+        if not self._unused:  # as at nearly every step
+            return []
         unused, self._unused = self._unused, set()
         known = ((key, self._known.get(key)) for key in sorted(unused))
-        return [key for key, one in known if one is not None and not (one.users or one.named or one.wanted)]
+        free = [(key, one) for key, one in known if one is not None and not (one.users or one.named or one.wanted)]
+        return [key for key, one in free if not one.followed or not self._is_wanted(one)]
 
     def take_idle(self) -> list[str]:
         """Return the patterns without a subscriber here or elsewhere, at the second look."""
@@ -112,9 +126,12 @@ class PatternUsers(SessionWatcher):
         return user[0] == self._base.name or self._base.envelopes.knows(user[0])
 
     def _is_wanted(self, one: StandingPattern) -> bool:
-        """Tell whether a neighbour has a filter for the detections; with flooding the answer is yes."""
+        """Tell whether a neighbour has a filter for the detections.
+
+        With flooding, and with a parent, which gets all events unasked, the answer is yes.
+        """
         routes, links, filter = self._base.broker.routes, self._base.links, self.filter_of(one)
-        if not isinstance(routes, TableRoutes):
+        if not isinstance(routes, TableRoutes) or any(link.role is Role.PARENT for link in links.values()):
             return bool(links)
         return any(unnamed(theirs).overlaps(filter) for link in links for theirs in routes.filters_of(link))
 

@@ -28,11 +28,18 @@ from fieldfare.core.pattern_parts import PatternParts
 from fieldfare.core.pattern_users import PatternUsers
 from fieldfare.core.presence import Presence
 from fieldfare.core.sessions import SessionTable
-from fieldfare.core.standing_pattern import NOWHERE, PUBLISHER, StandingPattern, event_of, interval, is_composite
+from fieldfare.core.standing_pattern import (
+    NOWHERE,
+    PUBLISHER,
+    StandingPattern,
+    event_of,
+    interval,
+    is_composite,
+    is_of_pattern,
+)
 from fieldfare.core.state import Origin, RequestRefused, Route
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
-from fieldfare.filters import parse
 from fieldfare.patterns import Detection, Detector, Occurrence, occurrence, rows
 from fieldfare.patterns.bounds import Bounds, check
 from fieldfare.patterns.lanes import Place
@@ -98,7 +105,7 @@ class Patterns:
         one.key = one.type if history is None else f"{one.type}@{one.born}:{session}/{id}"
         client = self._base.broker.clients.all.get(session)
         present = client.subscriptions.get(id) if client is not None else None
-        if present is not None and parse(f"type = '{one.type}'").covers(present):
+        if present is not None and is_of_pattern(present, one.type):
             return one.type
         one = self.known.get(one.key, one)
         if one.key not in self.known:
@@ -188,7 +195,7 @@ class Patterns:
         for key in self.users.take_unused():
             self.remove(key, now)
         recovered = self._last_logged or self._doubtful
-        if not self._queue and not recovered and self._next_deadline() >= self._wall(now):
+        if not self._queue and not recovered and (not self.known or self._next_deadline() >= self._wall(now)):
             return
         while self._queue:
             position, time, event, ids = self._queue.popleft()
@@ -297,7 +304,7 @@ class Patterns:
     @property
     def wakes(self) -> float | None:
         """The time at which a timer strikes; None without timers."""
-        deadline = self._next_deadline()
+        deadline = self._next_deadline() if self.known else NEVER
         return None if deadline >= NEVER else (deadline + 10) / 1e6 - self._base.journal.ahead
 
     def _next_deadline(self) -> int:
@@ -334,12 +341,14 @@ class Patterns:
         """Recover from stored rows; entries of the log follow, and `run` feeds those behind the rows."""
         self.position, self._stamp = stored.get("pattern-position", {}).get((), [0, 0])[:2]
         for (key,), (text, by, born, named, *more) in stored.get("pattern", {}).items():
+            followed, parts = more[0] if more else True, more[1:]
             try:
-                one = StandingPattern(str(key), text, by, born, named=named, hosts=more[0] if more else NOWHERE)
+                one = StandingPattern(str(key), text, by, born, named=named, hosts=parts[0] if parts else NOWHERE)
             except (ValueError, RecursionError) as error:
                 logger.error("the pattern %s cannot be read, and is not detected any more: %s", key, str(error)[:300])
                 continue
-            one.wanted = {(node, whole) for node, whole in more[1]} if more else set()
+            one.followed = bool(followed)
+            one.wanted = {(node, whole) for node, whole in parts[1]} if parts else set()
             one.count, one.lead = stored.get("pattern-count", {}).get((key,), [0, None])[:2]
             self._install(one, now)  # neighbours hear all filters anew, behind the entries of the log
         for name in [SHARED, *self._own]:

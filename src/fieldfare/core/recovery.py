@@ -200,13 +200,14 @@ def _restore_entry(core: Core, entry: JournalEntry) -> None:
     if entry.time >= core.now + core.journal.ahead - 2 * core.broker.remember and not is_handed_over(entry):
         core.broker.note_seen(entry.publisher, details.by, entry.sequence, core.now)
     _restore_origin(core, entry, details)
+    void = core.patterns.is_void(entry, details)
     if not is_handed_over(entry):
-        _restore_deliveries(core, entry, details)
+        _restore_deliveries(core, entry, details, void=void)
     for neighbour, number in details.out:
         link = core.links.get(neighbour)
         if link is not None and entry.position > link.born:
             link.last = max(link.last, number)
-            if number > link.acknowledged:
+            if number > link.acknowledged and not void:
                 link.outbox[number] = entry.position
 
 
@@ -226,8 +227,7 @@ def _restore_origin(core: Core, entry: JournalEntry, details: EntryDetails) -> N
             link.already[details.number] = entry.position
 
 
-def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails) -> None:
-    void = core.patterns.is_void(entry, details)
+def _restore_deliveries(core: Core, entry: JournalEntry, details: EntryDetails, *, void: bool) -> None:
     for name, mark, number, ids in details.to:
         session = core.sessions.get(name)
         if session is not None and session.mark == mark:

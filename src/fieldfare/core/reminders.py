@@ -18,6 +18,8 @@ from fieldfare.protocol import handover as h
 
 MOST: Final = 16
 """Maintenances between two reminders, at most: they become rarer, lest they pile up for a node that is off."""
+FIRST: Final = 2
+"""Count of maintenances at the first reminder."""
 
 
 def is_due(count: int) -> bool:
@@ -33,8 +35,9 @@ def is_due(count: int) -> bool:
 class Reminders:
     """How often the maintenance has seen each handover."""
 
-    def __init__(self, states: HandoverStates, departures: Departures, envelopes: Envelopes) -> None:
+    def __init__(self, here: str, states: HandoverStates, departures: Departures, envelopes: Envelopes) -> None:
         """Begin to count with the next maintenance."""
+        self._here = here
         self._states = states
         self._departures = departures
         self._envelopes = envelopes
@@ -49,14 +52,18 @@ class Reminders:
         moving = [(name, one.ticket) for name, one in states.arrivals.items()]
         moving += [(name, one.ticket) for name, one in states.departures.items()]
         self._seen = {handover: self._seen.get(handover, 0) + 1 for handover in moving}
-        for name in [name for (name, _), count in self._seen.items() if is_due(count)]:
-            with states.transition(name, HandoverInput.REMIND) as next_states:
-                if next_states is not IGNORED:
-                    self._remind(name)
+        for (name, _), count in list(self._seen.items()):
+            if is_due(count):
+                with states.transition(name, HandoverInput.REMIND) as next_states:
+                    if next_states is not IGNORED:
+                        self._remind(name, again=count > FIRST)
 
-    def _remind(self, name: str) -> None:
+    def _remind(self, name: str, *, again: bool) -> None:
         arrival = self._states.arrivals.get(name)
         if arrival is None:
             self._departures.cancel(name)
-        else:
-            self._envelopes.send(arrival.source, h.SessionRequest(name, arrival.ticket, arrival.owner))
+            return
+        self._envelopes.send(arrival.source, h.SessionRequest(name, arrival.ticket, arrival.owner))
+        # A source that has no part of the session answers the first reminder, and nobody gives up.
+        if again and arrival.next_request is not None and self._here < arrival.source == arrival.next_request[1]:
+            self._envelopes.send(arrival.source, h.SessionNotHere(name, arrival.next_request[0], gone=True))

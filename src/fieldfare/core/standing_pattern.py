@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -35,6 +36,8 @@ NOWHERE: Final[Mapping[str, str]] = MappingProxyType({})
 LATEST: Final = 20
 """detections that are remembered for people"""
 
+_parsed = lru_cache(maxsize=1000)(parse_pattern)
+
 
 class StandingPattern:
     """A pattern with everything but the open instances."""
@@ -48,7 +51,7 @@ class StandingPattern:
         """
         self.key, self.text, self.by, self.born, self.named = key, text, by, born, named
         self.hosts = dict(hosts)
-        self.recipe: Recipe = recipe_of(parse_pattern(text), self.hosts)
+        self.recipe: Recipe = recipe_of(_parsed(text), self.hosts)
         self.pattern: Pattern = self.recipe.runs
         self.type = composite_type(self.recipe.whole.text)
         self.count = 0
@@ -59,6 +62,8 @@ class StandingPattern:
         """Sessions and ids of the subscriptions to the composite events."""
         self.wanted: set[tuple[str, str]] = set()
         """Nodes that wait for the composite events as a part, each with the key of the whole there."""
+        self.followed = False
+        """Whether a session with a subscription has gone on at another node, where the pattern may be wanted."""
         self.idle = 0
         """How many maintenances in a row found nobody who wants the pattern."""
         self.own: Detector | None = None
@@ -75,7 +80,7 @@ class StandingPattern:
 
     def rows(self) -> list[Row]:
         """Return the rows of the definition and of the counts."""
-        value: list[Any] = [self.text, self.by, self.born, self.named]
+        value: list[Any] = [self.text, self.by, self.born, self.named, self.followed]
         if self.hosts or self.wanted:
             value += [self.hosts, sorted(map(list, self.wanted))]
         return [Row("pattern", (self.key,), value), self.count_row()]
@@ -89,6 +94,7 @@ class StandingPattern:
         return Detector({self.key: self.pattern}, kernels="lazy", bounds=bounds)
 
 
+@lru_cache(maxsize=1000)
 def delivery_filter(type: str, key: str, node: str) -> Filter:
     """Return the filter of the composite events of a pattern at a node.
 
@@ -97,6 +103,16 @@ def delivery_filter(type: str, key: str, node: str) -> Filter:
     """
     quoted = [value.replace("'", "''") for value in (type, key, node)]
     return parse("type = '{}' AND pattern = '{}' AND detector = '{}'".format(*quoted))
+
+
+def is_of_pattern(filter: Filter, type: str) -> bool:
+    """Tell whether a filter is a `delivery_filter` of a type of composite events, for any detector.
+
+    >>> is_of_pattern(delivery_filter("ce:1", "ce:1", "oslo"), "ce:1"), is_of_pattern(parse("type = 'ce:1'"), "ce:1")
+    (True, False)
+    """
+    fields = {"type", "pattern", "detector"}
+    return parse(f"type = '{type}'").covers(filter) and any(branch.keys() == fields for branch in filter.boxes)
 
 
 def is_composite(event: Mapping[str, Any]) -> bool:

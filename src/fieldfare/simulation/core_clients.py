@@ -8,22 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from fieldfare.events import msgpack
 from fieldfare.events.event import Event
+from fieldfare.filters.filter import Filter
 from fieldfare.protocol import frames as f
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.channels import identity_of, type_of
 from fieldfare.protocol.lineage import Lineage
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.core_connections import (
+    Batch,
     ChangeFilter,
     ClientConnection,
     DeliveredEvent,
     PublishEvents,
     StateValues,
 )
+from fieldfare.simulation.detections import Detections, Detector, traced_name
 from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
 
@@ -33,22 +36,12 @@ if TYPE_CHECKING:
 
 RETRY = 0.1
 """seconds between two attempts to connect"""
-
 SHORTEST_TTL = 0.001
 """seconds; the time to live of events that were too late before they were sent"""
-Change: TypeAlias = m.Subscribe | m.Unsubscribe | m.Advertise | m.Unadvertise | Dynamic
+Subscription: TypeAlias = m.Subscribe | Dynamic | Detections
+Change: TypeAlias = Subscription | m.Unsubscribe | m.Advertise | m.Unadvertise
 
 _event = lru_cache(maxsize=10_000)(msgpack.decode)
-
-
-class Batch(NamedTuple):
-    """Events that a client publishes together, until all are accepted."""
-
-    number: int
-    """of the first"""
-    events: tuple[Event, ...]
-    deadline: float = 0.0
-    """virtual time after which the events are of no use; 0: never"""
 
 
 class Line:
@@ -93,10 +86,14 @@ class DurableClient:
         self.unaccepted: dict[int, Batch] = {}
         self.changes: dict[int, Change | frozenset[str]] = {}
         """requests without an answer: changes of filters, or the names of stated values"""
-        self.filters: dict[tuple[bool, str], m.Subscribe | m.Advertise | Dynamic] = {}
+        self.filters: dict[tuple[bool, str], Subscription | m.Advertise] = {}
         """subscriptions and advertisements, as far as requested"""
         self.values: dict[str, Any] = {}
-        """stated places and other values; None for a forgotten value"""
+        """stated values; None for a forgotten one"""
+        self.detectors: dict[str, Filter] = {}
+        """by id of a subscription to a pattern: the filter of the detections, as the node has said"""
+        self._superseding: set[int] = set()
+        """requests that replace or end a dynamic filter"""
         self._requests = 0
         self._last: dict[tuple[str, str], int] = {}
         self._known: set[tuple[str, str, int]] = set()
@@ -115,6 +112,21 @@ class DurableClient:
         """Whether the client waits for nothing."""
         return self.connected and not self.unaccepted and not self.changes
 
+    def may_change(self, id: str) -> bool:
+        """Tell whether a program may request another filter for an id, or the end; as it waits for some answers.
+
+        Unanswered requests are repeated in an order of their own, values first, so a dynamic filter that was replaced
+        before would get the values for a moment.
+        """
+        dynamic = isinstance(self.filters.get((True, id)), Dynamic)
+        ids = {getattr(one, "id", "") for one in self.changes.values()}
+        return id not in ids and not (dynamic and any(isinstance(one, frozenset) for one in self.changes.values()))
+
+    @property
+    def may_state(self) -> bool:
+        """Whether a program may state values, for the same reason."""
+        return self._superseding.isdisjoint(self.changes)
+
     # What a program does
 
     def publish(self, events: Sequence[Event], ttl: float = 0.0) -> None:
@@ -129,7 +141,11 @@ class DurableClient:
 
     def change(self, message: Change) -> None:
         """Subscribe, unsubscribe, advertise or unadvertise; the client repeats the request until the answer."""
-        if isinstance(message, m.Subscribe | Dynamic):
+        if isinstance(self.filters.get((True, message.id)), Dynamic):
+            self._superseding.add(self._requests + 1)
+        if isinstance(message, Subscription | m.Unsubscribe):
+            self.detectors.pop(message.id, None)
+        if isinstance(message, Subscription):
             self.filters[True, message.id] = message
             self._subscribed(message)
         elif isinstance(message, m.Advertise):
@@ -145,7 +161,7 @@ class DurableClient:
         """Say where the client goes next; nobody repeats the hint if it gets lost."""
         self._send(f.LeaveFor(0, node))
 
-    def _subscribed(self, message: m.Subscribe | Dynamic) -> None:
+    def _subscribed(self, message: Subscription) -> None:
         if isinstance(message, Dynamic):
             filter = message.filled(self.values, self.network.options.places)
         else:
@@ -252,6 +268,8 @@ class DurableClient:
             self._accept(frame.number)
         elif isinstance(frame, f.Done):
             self._done(frame.request)
+        elif isinstance(frame, Detector):
+            self._detected(frame)
         elif isinstance(frame, f.Welcome):
             self._begin(line, frame)
         elif isinstance(frame, f.Bye):
@@ -332,13 +350,22 @@ class DurableClient:
             case m.Unadvertise(id=id):
                 self.network.record(records.Unadvertised, self.node, self.name, id)
 
+    def _detected(self, detector: Detector) -> None:
+        """Note the detector of a subscription to a pattern, which only a loss replaces."""
+        id, filter = detector.about.id, detector.filter
+        if self.filters.get((True, id)) == detector.about and self.detectors.get(id) != filter:
+            if id in self.detectors and not self.network.forgot:
+                self.network.problem(f"the pattern {id} of {self.name} begins anew: {filter}, not {self.detectors[id]}")
+            self.detectors[id] = filter
+            self.network.record(records.Subscribed, self.node, self.name, id, filter)
+
     def _record(self, one: DeliveredEvent, node: str) -> None:
         network, ids = self.network, one.subscriptions
         if network.forgot:  # the node may have forgotten that a subscription has ended
             ids = tuple(id for id in ids if (True, id) in self.filters)
         if ids:
             sequence = one.sequence + network.numbers.get((one.publisher, identity_of(one.by)), 0)
-            about = one.publisher, sequence, _event(one.event), ids, one.channel_number
+            about = traced_name(one.publisher, one.by), sequence, _event(one.event), ids, one.channel_number
             self._record_delivered(node, *about)
 
     def _record_delivered(self, node: str, *about: Any) -> None:

@@ -10,11 +10,14 @@ from fieldfare.core.claims import ClaimSession
 from fieldfare.core.handover_state import SessionMoving, SharedElsewhere
 from fieldfare.core.inputs import Acknowledge, CancelArrival, ChangeFilters, Detach, ExpectMove, Input, Leave, TakeOver
 from fieldfare.core.parameter_inputs import SetParameters, SubscribeDynamic
+from fieldfare.core.pattern_inputs import SubscribePattern
 from fieldfare.core.state import Pending, Publication, Session
 from fieldfare.events.event import Event
+from fieldfare.filters.named_filter import unnamed
 from fieldfare.protocol import frames as f
 from fieldfare.protocol.journal import channel_number_of, details_of, event_id
 from fieldfare.protocol.messages import Message
+from fieldfare.simulation.detections import Detections, Detector
 from fieldfare.simulation.filling import Dynamic
 from fieldfare.simulation.pipes import Pipe
 from fieldfare.simulation.processes import Inbox, Work
@@ -35,11 +38,21 @@ class PublishEvents(NamedTuple):
     """seconds from now; 0: for ever"""
 
 
+class Batch(NamedTuple):
+    """Events that a client publishes together, until all are accepted."""
+
+    number: int
+    """of the first"""
+    events: tuple[Event, ...]
+    deadline: float = 0.0
+    """virtual time after which the events are of no use; 0: never"""
+
+
 class ChangeFilter(NamedTuple):
     """A numbered request of a client: subscribe, unsubscribe, advertise or unadvertise."""
 
     request: int
-    message: Message | Dynamic
+    message: Message | Dynamic | Detections
 
 
 class StateValues(NamedTuple):
@@ -265,6 +278,10 @@ class ClientConnection:
             case StateValues(request=request, values=values):
                 host.submit(SetParameters(name, values, identity), lambda answer: self._done(request, answer))
             case ChangeFilter(request=request, message=message):
+                if isinstance(message, Detections):
+                    pattern = SubscribePattern(name, message.id, message.text, identity)
+                    host.submit(pattern, lambda answer: self._detecting(request, message, answer))
+                    return
                 if isinstance(message, Dynamic):
                     change: Input = SubscribeDynamic(name, message.id, message.text, identity)
                 else:
@@ -284,6 +301,14 @@ class ClientConnection:
     def _done(self, request: int, answer: Any) -> None:
         if not self._refused(answer):
             self.out.send(f.Done(request))
+
+    def _detecting(self, request: int, about: Detections, answer: Any) -> None:
+        """Tell the client which detector serves the subscription, unless another request has replaced it."""
+        client = self.host.core.broker.clients.all.get(self.session)
+        filter = client.subscriptions.get(about.id) if client is not None else None
+        if filter is not None and about.filter.covers(filter):
+            self.out.send(Detector(about, unnamed(filter)))
+        self._done(request, answer)
 
     def _note_refusal(self, answer: Any) -> None:
         self._refused(answer)

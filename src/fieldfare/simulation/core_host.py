@@ -19,10 +19,12 @@ from fieldfare.core.stored_deliveries import stored_deliveries
 from fieldfare.events import msgpack
 from fieldfare.protocol.journal import details_of, is_handed_over
 from fieldfare.routing.broker import Broker
+from fieldfare.simulation.checker.pattern_checks import Standing
+from fieldfare.simulation.detections import traced_name
 from fieldfare.simulation.disk import Disk, Stage
 from fieldfare.simulation.node_clock import EPOCH
 from fieldfare.simulation.processes import Process, Work
-from fieldfare.simulation.trace import Published
+from fieldfare.simulation.trace import Advertised, Published
 
 if TYPE_CHECKING:
     from fieldfare.simulation.core_connections import ClientConnection
@@ -197,14 +199,32 @@ class CoreHost:
             self._write(self._writing, stage, kept)
 
     def _write(self, step: Step, stage: Stage = Stage.ALL, kept: int = 0) -> None:
-        """Write a step up to a stage, and record the written detections of patterns as published."""
+        """Write a step up to a stage, and record what is written of patterns: their advertisements and detections."""
         before = self.disk.last
         self.disk.write(step, stage, kept)
-        for entry in step.entries if self.core.patterns.known else ():
-            mine = entry.publisher.startswith(PUBLISHER) and details_of(entry).source == self.name
-            if mine and not is_handed_over(entry) and before < entry.position <= self.disk.last:
-                event = msgpack.decode(entry.event)
-                self.network.record(Published, self.name, entry.publisher, entry.sequence, event, 0.0)
+        for row in step.rows if stage is Stage.ALL else ():
+            if row.kind == "pattern":
+                self._note_pattern(str(row.key[0]), row.value, before)
+        for entry in step.entries:
+            if not entry.publisher.startswith(PUBLISHER) or is_handed_over(entry):
+                continue
+            details = details_of(entry)
+            if details.source == self.name and before < entry.position <= self.disk.last:
+                name, event = traced_name(entry.publisher, details.by), msgpack.decode(entry.event)
+                self.network.record(Published, self.name, name, entry.sequence, event, 0.0)
+
+    def _note_pattern(self, key: str, value: Any, before: int) -> None:
+        """Note that a pattern stands here, or that the events up to a position were the last for it."""
+        stood, one = self.network.stood[self.name], self.core.patterns.known.get(key)
+        present = next((n for n, other in enumerate(stood) if other.key == key and other.ended is None), None)
+        if value is None:
+            if present is not None:
+                stood[present] = stood[present]._replace(ended=before)
+        elif one is not None:
+            if present is None:
+                stood.append(Standing(key, one.text, one.born, hosts=one.hosts))
+            name, filter = traced_name(one.publisher, one.by), self.core.patterns.users.filter_of(one)
+            self.network.record(Advertised, self.name, name, key, filter)
 
     @property
     def idle(self) -> bool:

@@ -20,6 +20,7 @@ from fieldfare.routing.places import Places
 from fieldfare.routing.publisher_policies import SAFE, PublisherPolicy
 from fieldfare.routing.strategies import COVERING, Strategy
 from fieldfare.simulation import trace as records
+from fieldfare.simulation.checker.pattern_checks import Standing
 from fieldfare.simulation.clock import Action
 from fieldfare.simulation.core_clients import DurableClient, Line
 from fieldfare.simulation.core_connections import ClientConnection
@@ -98,6 +99,8 @@ class CoreNetwork(CoreTree):
         """whether a disk has lost something that was written"""
         self.numbers: dict[tuple[str, str], int] = {}
         """by client and identity of the session: events that were published under earlier identities"""
+        self.stood: dict[str, list[Standing]] = {name: [] for name in topology.brokers}
+        """by node: the patterns that have stood there"""
         self._lines: dict[str, list[tuple[Line, ClientConnection]]] = {name: [] for name in topology.brokers}
         self.planned = 0
         """actions that are planned, and no sign of unrest"""
@@ -231,12 +234,9 @@ class CoreNetwork(CoreTree):
         self, session: str, label: str, node: str, *, lag: float = 0.0, late: bool = False, oldest: bool = False
     ) -> DeviceClient:
         """Add a device to a session; a late one knows where the others are."""
-        others = [one for one in self.members.values() if one.name == session]
         device = self.members[f"{session}.{label}"] = DeviceClient(
             self, session, label, node, lag=lag, late=late, oldest=oldest
         )
-        if late:
-            device.node = others[0].node
         device.attach()
         return device
 

@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 from fieldfare.core.core import Core
 from fieldfare.core.domains import is_foreign
 from fieldfare.core.replicas import SINCE
-from fieldfare.core.state import NEVER
 from fieldfare.core.take_over import NUMBER_GAP
 from fieldfare.simulation.trace import Published
 
 if TYPE_CHECKING:
     from fieldfare.simulation.core_network import CoreNetwork
-
-LONGEST_TTL = 60.0
-"""seconds; no plan gives an event a longer time to live, and a clock that jumps is further ahead"""
 
 
 def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
@@ -67,28 +63,48 @@ def unrest(network: CoreNetwork, *, absent: bool = False) -> Iterable[str]:
                 yield f"{member.node} has deliveries for {name}"
 
 
-def _has_copies_of_the_future(core: Core, now: float) -> bool:
-    """Tell whether a replica has an event with an end that only a wrong clock can have given.
-
-    The session's node, whose clock was ahead, has passed over the event; the copy stays until its end.
-    """
-    latest = now + core.journal.ahead + LONGEST_TTL
-    carried = (pending for replica in core.replicas.held.values() for pending, _ in replica.carried.values())
-    return any(latest < pending.expires < NEVER for pending in carried)
-
-
 def leftovers(network: CoreNetwork) -> Iterable[str]:
     """Return the useless remainders on the disks of nodes at rest, in words."""
     yield from _miscounted(network)
-    # Version 2 has no word for a complete replica: a holder keeps what it took by former filters until the next change.
-    incomplete = network.options.replicas > 0 and network.oldest < SINCE
     for name, host in network.hosts.items():
         for kind in ("outbox", "arrival", "departure", "parked", "replayed", "acknowledged", "held"):
             if network.disks[name].rows.get(kind):
                 yield f"{name} keeps rows that nobody needs: {kind} {list(network.disks[name].rows[kind])}"
+        copies = _lasting_copies(network, name)
+        for position in sorted(_in_use(host.core) - copies):
+            yield f"{name} keeps event {position}, which nobody needs"
         low, last = host.core.low_water(), host.core.position
-        if low != last + 1 and not incomplete and not _has_copies_of_the_future(host.core, network.clock.now):
-            yield f"{name} keeps the log from {low} on, although nobody needs anything up to {last}"
+        if low != min(copies, default=last + 1):
+            yield f"{name} keeps the log from {low} on; it has copies of {sorted(copies)} for others, up to {last}"
+
+
+def _in_use(core: Core) -> set[int]:
+    """Return the positions of all events that wait for a session or a copy of one."""
+    waiting = [one for session in core.sessions.values() if session.durable for one in session.pending.values()]
+    waiting += [one for replica in core.replicas.held.values() for one, _ in replica.carried.values()]
+    return {one.position for one in waiting}
+
+
+def _lasting_copies(network: CoreNetwork, name: str) -> set[int]:
+    """Return the positions of events in copies of sessions that the session itself has no more.
+
+    Such a copy stays until its time to live ends, if the clock of the session's node once was ahead: that node has
+    passed over the event. And a copy is not complete where a node has spoken version 2, which has no word for that:
+    what the holder took by former filters stays until the next change.
+    """
+    core, now, latest = (
+        network.hosts[name].core,
+        network.wall(name),
+        max(one.highest for one in network.clocks.values()),
+    )
+    incomplete = network.oldest < SINCE
+    found = set[int]()
+    for session, replica in core.replicas.held.items():
+        taken = list(core.sessions[session].pending.values())
+        both = [*taken, *(one for one, _ in replica.carried.values())]
+        found |= {one.position for one in both if now < one.expires <= latest}
+        found |= {one.position for one in taken if incomplete}
+    return found
 
 
 def _miscounted(network: CoreNetwork) -> Iterable[str]:

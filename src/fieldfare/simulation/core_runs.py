@@ -107,7 +107,7 @@ def run(plan: p.Plan, *, make_core: Callable[..., Core] = Core, story: list[Note
 
 
 def _perform(plan: p.Plan, network: CoreNetwork, *, advertised: bool) -> None:
-    stand(network, plan.patterns, advertised=advertised)
+    stand(network, plan.patterns)
     network.settle()  # so clients hear of their replica holders at once
     for node in network.hosts:
         for number in range(plan.clients):

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from fieldfare.simulation.core_network import CoreNetwork
 
 
+WAIT = 5.0
+"""seconds: longer than a handover takes, and shorter than a rest"""
+
+
 class DeviceClient(SessionMember):
     """A device; the first one subscribes for all."""
 
@@ -32,6 +36,19 @@ class DeviceClient(SessionMember):
         self.oldest = oldest
         self._unknown = late
         """whether the node does not know the late device yet"""
+
+    def _dial(self) -> None:
+        """Go to the node, knowing where the others are; a new device that waits in vain asks the others again."""
+        if self._unknown:
+            others = [one for one in self.network.members.values() if one.name == self.name and one.identity]
+            self.node = others[0].node if others else ""
+            self.network.clock.schedule_background(self.network.clock.now + WAIT, self._ask_again)
+        super()._dial()
+
+    def _ask_again(self) -> None:
+        if self._unknown and not self.away:
+            self._hang_up()
+            self._dial()
 
     def connection_at(self, host: CoreHost, out: Pipe) -> DeviceConnection:
         """Return the node's side of a new connection."""

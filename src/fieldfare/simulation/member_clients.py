@@ -8,6 +8,7 @@ from fieldfare.events import msgpack
 from fieldfare.protocol import frames as f
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.core_clients import DurableClient, Line
+from fieldfare.simulation.detections import traced_name
 from fieldfare.simulation.member_connections import MemberConnection, MemberDeliveries
 from fieldfare.simulation.pipes import Pipe
 
@@ -85,7 +86,8 @@ class MemberClient(SessionMember):
         assert isinstance(items, MemberDeliveries)
         for one in items.items:
             event, again = msgpack.decode(one.event), one.number in items.redelivered
-            about = one.publisher, one.sequence, event, one.subscriptions, self.label, again
+            name = traced_name(one.publisher, one.by)
+            about = name, one.sequence, event, one.subscriptions, self.label, again
             self.network.record(records.DeliveredToMember, node, self.name, *about)
             self._held.add(one.number)
             if self.lag:

@@ -12,6 +12,7 @@ from fieldfare.protocol import frames as f
 from fieldfare.protocol.journal import event_id
 from fieldfare.simulation import trace as records
 from fieldfare.simulation.core_connections import ClientConnection, DeliveredEvent
+from fieldfare.simulation.detections import traced_name
 from fieldfare.simulation.pipes import Pipe
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ class MemberConnection(ClientConnection):
                 continue
             entry = entries[pending.position]
             items.append(DeliveredEvent(number, *event_id(entry), entry.event, pending.subscriptions, identified=False))
-            self._sent[number] = items[-1].publisher, items[-1].sequence
+            self._sent[number] = traced_name(items[-1].publisher, items[-1].by), items[-1].sequence
         if items:
             self.out.send(MemberDeliveries(items, frozenset(one.number for one in taken if one.redelivered)))
 

@@ -28,6 +28,7 @@ class NodeClock:
         self._rate = 1.0
         self._since = self._ticks = virtual.now
         self._error = 0.0
+        self._highest = 0.0
 
     def ticks(self) -> float:
         """Return seconds since the start of the run, as counted by the machine."""
@@ -42,8 +43,14 @@ class NodeClock:
         """Upper bound of the difference between this wall clock and a right one, at any time until now."""
         return self._error + abs(self._rate - 1.0) * (self._virtual.now - self._since)
 
+    @property
+    def highest(self) -> float:
+        """The highest time that the wall clock has shown."""
+        return max(self._highest, self.wall())
+
     def jump(self, seconds: float) -> None:
         """Set the wall clock forward or back."""
+        self._highest = self.highest
         self._error = self.error + abs(seconds)
         self._settle()
         self._ahead += seconds

@@ -15,7 +15,18 @@ from fieldfare.core.channel_map import ChannelMap
 from fieldfare.filters import parse
 from fieldfare.routing.publisher_policies import POLICIES
 from fieldfare.routing.strategies import STRATEGIES
-from fieldfare.simulation.actions import channels, clients, clocks, disks, links, members, nodes, parameters, versions
+from fieldfare.simulation.actions import (
+    channels,
+    clients,
+    clocks,
+    disks,
+    links,
+    members,
+    nodes,
+    parameters,
+    patterns,
+    versions,
+)
 from fieldfare.simulation.actions.act import Act, Drawing
 from fieldfare.simulation.actions.arcs import ARCS, UNSYNCED, WITH_REPLICAS
 from fieldfare.simulation.actions.clients import TYPES
@@ -24,7 +35,7 @@ from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.domains import Domains
 from fieldfare.simulation.topologies import Topology, from_edges
 
-FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members, versions, channels)
+FAMILIES: Final = (clients, parameters, links, nodes, disks, clocks, members, versions, channels, patterns)
 """modules of actions; a family may have `CHANCES`, drawn in all runs, and `WILD`, `UNSYNCED`, `SHARED`, `COPIED` and
 `MIXED`, in some"""
 OLD: Final = (clients, links, nodes, disks, clocks, versions)
@@ -179,7 +190,8 @@ def draw(seed: int, strategies: tuple[str, ...] = tuple(STRATEGIES)) -> Plan:
     if synced and not mixed and dice.random() < 0.3:
         plan = plan._replace(patterns=tuple(dice.randrange(60) for _ in range(dice.randint(1, 3))))
     plan = with_moves(plan, dice) if plan.homes and dice.random() < 0.7 else plan
-    return federated(plan, dice) if plan.homes and count > 1 and dice.random() < 0.4 else plan
+    plan = federated(plan, dice) if plan.homes and count > 1 and dice.random() < 0.4 else plan
+    return with_detections(plan, dice) if synced and not mixed and dice.random() < 0.3 else plan
 
 
 def impatient(plan: Plan) -> Plan | None:
@@ -213,6 +225,19 @@ def with_moves(plan: Plan, dice: Dice) -> Plan:
         place, many = dice.randint(0, len(steps)), dice.random() < 0.4
         acts = channels.busy(dice) if many else [channels.move(dice)]
         steps[place:place] = [Step(dice.choice(SHORT if many else PAUSES), act) for act in acts]
+    return plan._replace(steps=tuple(steps))
+
+
+def with_detections(plan: Plan, dice: Dice) -> Plan:
+    """Return a plan with subscriptions to patterns, and journeys of the subscribers, between the other steps."""
+    steps = list(plan.steps)
+    for _ in range(dice.randint(1, 3)):
+        client = dice.client()
+        place = dice.randint(0, len(steps))
+        steps.insert(place, Step(dice.choice(PAUSES), patterns.subscribe(dice, client)))
+        for act in patterns.journey(dice, client):
+            place = dice.randint(place + 1, len(steps))
+            steps.insert(place, Step(dice.choice(PAUSES), act))
     return plan._replace(steps=tuple(steps))
 
 

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from fieldfare.core.pattern_inputs import SettlePatterns
-from fieldfare.simulation import trace as records
-from fieldfare.simulation.checker.pattern_checks import Standing, check_patterns
+from fieldfare.filters import parse
+from fieldfare.simulation.checker.pattern_checks import check_patterns
+from fieldfare.simulation.detections import TEXTS
 
 if TYPE_CHECKING:
     from fieldfare.simulation.core_network import CoreNetwork
 
-TEXTS: Final = (
-    "a: [x = 1] b: [x = 2] (a followed by b) within 2 seconds select b.x as x, a.y as y",
-    "a: [x >= 1] (a{2}) within 1 second for each y select y as y",
-    "a: [x = 2] b: [x = 1] a followed by not b within 50 ms limit 5 select a.x as x, a.y as y",
-    "a: [x = 0] b: [y >= 1] (a followed by b) within 1 second after match past last event select b.y as y",
-    "a: [x >= 2] b: [y < 2] (a and b) within 1 second",
-    "a: [x >= 1] b: [x < 3] a followed by b limit 3 select b.x as x",
-)
 
-
-def stand(network: CoreNetwork, numbers: Sequence[int], *, advertised: bool) -> None:
+def stand(network: CoreNetwork, numbers: Sequence[int]) -> None:
     """Let patterns stand in nodes, each at another node, and over the first pattern another one."""
     nodes = sorted(network.hosts)
     texts: dict[str, dict[str, str]] = {}
@@ -34,22 +26,25 @@ def stand(network: CoreNetwork, numbers: Sequence[int], *, advertised: bool) -> 
         some[f"over-{first}"] = f"p: [pattern = '{first}' AND detector = '{node}'] (p{{2}}) within 2 seconds"
         network.hosts[node].submit(SettlePatterns(some))
     network.settle()
-    for node in texts if advertised else ():
-        patterns = network.hosts[node].core.patterns
-        for one in patterns.known.values():
-            filter = patterns.users.filter_of(one)
-            network.record(records.Advertised, node, one.publisher, one.key, filter)
 
 
 def judged(network: CoreNetwork) -> Iterable[str]:
     """Yield what is wrong with the detections of the nodes, where no disk and no clock went back."""
     if network.forgot or network.problems:
         return
-    for name, host in network.hosts.items():
-        clock = network.clocks[name]
-        known = host.core.patterns.known.values()
-        if name in network.lost or clock.error or not known:
-            continue
-        standing = [Standing(one.key, one.text, one.born, hosts=one.hosts) for one in known]
-        history = network.disks[name].history
-        yield from check_patterns(name, (history[position] for position in sorted(history)), standing)
+    for name, stood in network.stood.items():
+        if stood and name not in network.lost and not network.clocks[name].error:
+            history = network.disks[name].history
+            yield from check_patterns(name, (history[position] for position in sorted(history)), stood)
+    yield from _silent(network)
+
+
+def _silent(network: CoreNetwork) -> Iterable[str]:
+    """Yield the subscriptions to patterns whose detector is gone, although its node has not failed for good."""
+    hosts = [host for name, host in network.hosts.items() if name not in network.lost]
+    there = {host.core.patterns.users.filter_of(one) for host in hosts for one in host.core.patterns.known.values()}
+    lost = [parse(f"detector = '{name}'") for name in network.lost]
+    for client in network.clients.values():
+        for id, filter in client.detectors.items():
+            if filter not in there and not any(one.covers(filter) for one in lost):
+                yield f"{client.name} subscribes to {filter} as {id}, and no such pattern stands"

@@ -5,11 +5,14 @@ indexes would compute the same covering relations a thousand times. This index r
 and the filters below, and the matches of the last events.
 
 The index trades memory for time: all covering pairs are kept. A single broker is better served by a `SharedIndex`.
+While filters are few they are compared one by one, and the answers outlive the index: random runs make thousands of
+small networks with the same filters.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from fieldfare.events.event import Event
@@ -21,9 +24,15 @@ _EVENTS: Final = 10_000
 _LOOSE: Final = 1000
 """number of filters that no part holds and that are still remembered: many come back soon"""
 
+_covers = lru_cache(maxsize=1 << 16)(Filter.covers)
+_overlaps = lru_cache(maxsize=1 << 16)(Filter.overlaps)
+
 
 class NetworkIndex(SharedIndex):
     """The filters of many brokers, with their covering relations."""
+
+    few = 100
+    """number of filters that are compared one by one"""
 
     def __init__(self) -> None:
         super().__init__()
@@ -39,12 +48,28 @@ class NetworkIndex(SharedIndex):
         super()._add(fresh)
         self._matched.clear()
         for filter, entry in fresh.items():
-            larger = self._larger[entry] = dict.fromkeys(self._index.covering(filter))
-            smaller = self._smaller[entry] = dict.fromkeys(self._index.covered(filter))
+            larger = self._larger[entry] = dict.fromkeys(self._covering(filter))
+            smaller = self._smaller[entry] = dict.fromkeys(self._covered(filter))
             for other in larger:
                 self._smaller.setdefault(other, {})[entry] = None
             for other in smaller:
                 self._larger.setdefault(other, {})[entry] = None
+
+    def _covering(self, filter: Filter) -> Entries:
+        if len(self._entries) > self.few:
+            return self._index.covering(filter)
+        return [entry for other, entry in self._entries.items() if _covers(other, filter)]
+
+    def _covered(self, filter: Filter) -> Entries:
+        if len(self._entries) > self.few:
+            return self._index.covered(filter)
+        return [entry for other, entry in self._entries.items() if _covers(filter, other)]
+
+    def overlapping(self, filter: Filter) -> Entries:
+        """Return the filters of all parts that overlap a given filter."""
+        if len(self._entries) > self.few:
+            return self._index.overlapping(filter)
+        return [entry for other, entry in self._entries.items() if _overlaps(filter, other)]
 
     def _forget(self, entry: Entry) -> None:
         """Remember a filter that no part holds for a while."""

@@ -157,9 +157,9 @@ class Deafen(Act, frozen=True):
 
 
 def change(network: CoreNetwork, number: int, message: Change) -> None:
-    """Request a change of filters, unless an earlier request about the same id has no answer yet."""
+    """Request a change of filters, unless an earlier request has no answer yet that may come behind."""
     client = client_of(network, number)
-    if all(getattr(other, "id", "") != message.id for other in client.changes.values()):
+    if client.may_change(message.id):
         client.change(message)
 
 

@@ -41,8 +41,10 @@ class State(Act, frozen=True):
     values: dict[str, str | int | tuple[int, ...] | None]
 
     def perform(self, network: CoreNetwork) -> None:
-        """State all the values at once."""
-        client_of(network, self.client).state(self.values)
+        """State all the values at once, unless an earlier request has no answer yet that may come behind."""
+        client = client_of(network, self.client)
+        if client.may_state:
+            client.state(self.values)
 
     def simpler(self) -> Iterable[Act]:
         """Return the statements of the single values."""

@@ -6,9 +6,9 @@ to a detector for each pattern alone, and each detection is compared with the ne
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fieldfare.core.standing_pattern import PUBLISHER
@@ -21,6 +21,10 @@ from fieldfare.protocol.journal import JournalEntry, details_of, is_handed_over
 
 MARGIN = 1000
 """microseconds before the last look at a time, in which a timer may not have struck"""
+
+_END = 1 << 60
+"""behind all positions"""
+_parsed = lru_cache(maxsize=1000)(parse_pattern)
 
 
 class Standing(NamedTuple):
@@ -46,31 +50,32 @@ def check_patterns(
 
 
 class _One:
-    """A pattern in the replay: its detector, and the detections of the log without a counterpart yet."""
+    """A pattern in the replay: its detector, the detections of the log, and those that follow from the events."""
 
     def __init__(self, standing: Standing) -> None:
         self.standing = standing
-        self.recipe = recipe_of(parse_pattern(standing.text), standing.hosts)
+        self.recipe = recipe_of(_parsed(standing.text), standing.hosts)
         self.pattern: Pattern = self.recipe.runs
         self.detector = Detector({standing.key: self.pattern}, kernels="lazy")
         self.lead: int | None = None
         self.logged: dict[int, Event] = {}
-        self.expected: deque[Event] = deque()
-        self.count = 0
+        self.expected: list[Event] = []
 
     @property
     def own_time(self) -> bool:
         return bool(self.pattern.disorder)
+
+    def stood_at(self, position: int) -> bool:
+        ended = self.standing.ended
+        return self.standing.born < position and (ended is None or position <= ended)
 
 
 class _Replay:
     def __init__(self, node: str, patterns: Iterable[Standing]) -> None:
         self._node = node
         self._ones = [_One(standing) for standing in patterns]
-        self._by_name = {PUBLISHER + one.standing.key: one for one in self._ones}
         self._stamp = 0
         self._problems: list[str] = []
-        self._expected: dict[str, list[Event]] = {one.standing.key: [] for one in self._ones}
 
     def read(self, entry: JournalEntry) -> None:
         """Give an event to all patterns, or note a detection of the log."""
@@ -78,17 +83,17 @@ class _Replay:
             return
         details, event, at = details_of(entry), msgpack.decode(entry.event), microseconds(entry.time)
         if entry.publisher.startswith(PUBLISHER) and details.source == self._node:
-            one = self._by_name.get(entry.publisher)
-            if one is not None and entry.position > one.standing.born:
-                if entry.sequence in one.logged:
-                    self._problems.append(f"detection {entry.sequence} of {one.standing.key} is in the log twice")
-                one.logged[entry.sequence] = event
-            self._advance(at)
+            for one in self._ones:
+                if PUBLISHER + one.standing.key == entry.publisher and one.stood_at(entry.position):
+                    if entry.sequence in one.logged:
+                        self._problems.append(f"detection {entry.sequence} of {one.standing.key} is in the log twice")
+                    one.logged[entry.sequence] = event
+            self._advance(at, entry.position)
             return
         ones = [one for one in self._ones if self._sees(one, event, entry.position)]
         if not ones:
             return
-        self._advance(at)
+        self._advance(at, entry.position)
         for one in (one for one in ones if one.own_time):
             own = occurrence(event, entry.time)
             one.lead = max(own.high - at, own.high - at if one.lead is None else one.lead)
@@ -100,27 +105,27 @@ class _Replay:
                 self._found(one, one.detector.step([_occurrence(event, self._stamp)]), entry.position)
 
     def _sees(self, one: _One, event: Event, position: int) -> bool:
-        standing = one.standing
-        if position <= standing.born or (standing.ended is not None and position > standing.ended):
+        if not one.stood_at(position):
             return False
         composite = str(event.get("type", "")).startswith("ce:")
-        if composite and ("'ce:" not in one.pattern.text and "pattern =" not in standing.text):
+        if composite and ("'ce:" not in one.pattern.text and "pattern =" not in one.standing.text):
             return False
         return any(filter.matches(event) for filter in one.pattern.filters.values())
 
-    def _advance(self, at: int) -> None:
+    def _advance(self, at: int, position: int) -> None:
+        """Let the timers before a time strike; after the last event of an ended pattern they may not have struck."""
         for one in self._ones:
-            if one.standing.ended is not None:
-                continue  # whether a timer came before the end is not in the log
+            if not one.stood_at(position):
+                continue
             if not one.own_time:
-                self._found(one, one.detector.advance(at), 1 << 60)
+                self._found(one, one.detector.advance(at), position)
             elif one.lead is not None:
-                self._found(one, one.detector.advance(at + one.lead), 1 << 60)
+                self._found(one, one.detector.advance(at + one.lead), position)
 
     def _found(self, one: _One, found: list[Detection], position: int) -> None:
         for detection in found:
             event = one.recipe.event(detection.match, name=one.standing.key, detector=self._node)
-            self._expected[one.standing.key].append(event)
+            one.expected.append(event)
             for other in self._ones:
                 if other is not one and not other.own_time and self._sees(other, event, position):
                     self._found(other, other.detector.step([_occurrence(event, self._stamp)]), position)
@@ -128,11 +133,11 @@ class _Replay:
     def finish(self, until: float | None) -> list[str]:
         """Return the problems, after the timers before a time."""
         if until is not None:
-            self._advance(microseconds(until) - MARGIN)
+            self._advance(microseconds(until) - MARGIN, _END)
         for one in self._ones:
-            expected, key = self._expected[one.standing.key], one.standing.key
-            for number in range(1, max([len(expected), *one.logged]) + 1):
-                wanted = expected[number - 1] if number <= len(expected) else None
+            key = one.standing.key
+            for number in range(1, max([len(one.expected), *one.logged]) + 1):
+                wanted = one.expected[number - 1] if number <= len(one.expected) else None
                 found = one.logged.get(number)
                 if found is None:
                     assert wanted is not None
