@@ -30,7 +30,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant."""
+    """A value that no row changes."""
 
     value: Any
     at: int = field(default=0, compare=False)
@@ -60,7 +60,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """A function of values."""
+    """A function or an operator, with its bound operands."""
 
     function: str
     arguments: tuple[Bound, ...]

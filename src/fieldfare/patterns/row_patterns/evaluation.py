@@ -23,7 +23,7 @@ class Context(Protocol):
 
     @property
     def length(self) -> int:
-        """The number of rows."""
+        """How many values a column of this context has."""
 
     def column(self, name: str) -> Any:
         """Return a column, a value for each row."""
@@ -38,7 +38,7 @@ class Context(Protocol):
         """Return a value in the rows of a route."""
 
     def total(self, bound: Total) -> Any:
-        """Return an aggregate."""
+        """Return an aggregate over the rows of a match."""
 
 
 def evaluate(bound: Bound, context: Context, text: str) -> Any:
@@ -84,7 +84,7 @@ class Rows:
 
     @property
     def length(self) -> int:
-        """The number of rows."""
+        """How many values a column of this context has."""
         return self.table.num_rows if self.rows is None else len(self.rows)
 
     def column(self, name: str) -> Any:

@@ -71,7 +71,7 @@ class ExpressionParser:
         self._depth = 0
 
     def parse(self) -> Expression:
-        """Read an expression."""
+        """Read as far as operators bind operands together."""
         self._depth += 1
         if self._depth > MAX_DEPTH:
             self._tokens.fail(f"the expression is nested deeper than {MAX_DEPTH} levels")

@@ -99,7 +99,7 @@ def type_named(tokens: Tokens) -> Any:
 def plain(column: Any) -> Any:
     """Return a column as a single array of a type that all functions take."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies in any case
     kind = column.type
     if pa.types.is_dictionary(kind):
         return plain(column.cast(kind.value_type))

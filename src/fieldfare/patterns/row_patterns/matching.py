@@ -58,11 +58,11 @@ class Current:
 
     @property
     def length(self) -> int:
-        """The number of rows."""
+        """How many values a column of this context has."""
         return int(self.table.num_rows)
 
     def column(self, name: str) -> Any:
-        """Return a column."""
+        """Return the values of all rows, in order."""
         return plain(self.table.column(name))
 
     def label(self) -> Any:
@@ -254,7 +254,7 @@ class _Output:
         return self.begins[rest], self.lengths[rest], self.numbers[rest], self.places[self.written :]
 
     def matches(self) -> Matches:
-        """Return the matches."""
+        """Return what has been found, without the free room."""
         begins, lengths, numbers = (one[: self.count] for one in (self.begins, self.lengths, self.numbers))
         return Matches(begins, lengths, numbers, self.places[: self.written])
 

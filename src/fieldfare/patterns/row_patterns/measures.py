@@ -24,7 +24,7 @@ from fieldfare.patterns.row_patterns.types import total_type
 
 @dataclass(frozen=True)
 class Points:
-    """Rows of the output."""
+    """Where measures are computed, in the order of the output."""
 
     rows: Integers
     """the row of the table whose columns are shown"""

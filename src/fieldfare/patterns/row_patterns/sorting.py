@@ -108,6 +108,7 @@ def bounds_of(codes: Sequence[Integers], rows: int) -> Integers:
 
 def in_order(table: pa.Table, partition: Sequence[Key], order: Sequence[Key]) -> tuple[pa.Table, Integers]:
     """Return a table in order, and the bounds of its partitions."""
+    table = pa.table([plain(column) for column in table.columns], names=table.column_names)
     groups = [codes_of(table.column(key.column)) for key in partition]
     within = [codes_of(table.column(key[0]), descending=key[1], nulls_first=key[2]) for key in order]
     if not groups and not within:

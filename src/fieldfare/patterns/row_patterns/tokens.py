@@ -83,7 +83,7 @@ class Tokens:
         return self._tokens[min(self._place + steps, len(self._tokens) - 1)]
 
     def take(self) -> Token:
-        """Take the next token."""
+        """Step forward; the end stays the end."""
         token = self.now
         self._place = min(self._place + 1, len(self._tokens) - 1)
         return token
@@ -110,7 +110,7 @@ class Tokens:
         return first
 
     def name(self, what: str) -> Token:
-        """Take a name."""
+        """Take a name, quoted or not; an error says what was expected."""
         if self.now.kind not in ("name", "quoted"):
             self.fail(f"expected {what}, found {self.found}")
         return self.take()

@@ -29,11 +29,11 @@ class Types:
         return self._rows.column(name)
 
     def label(self) -> Any:
-        """Return no names."""
+        """Return an empty column of texts."""
         return pa.array([], pa.string())
 
     def number(self) -> Any:
-        """Return no numbers."""
+        """Return an empty column of whole numbers."""
         return pa.array([], pa.int64())
 
     def at(self, bound: At) -> Any:
@@ -41,7 +41,7 @@ class Types:
         return _array(evaluate(bound.value, self._rows, self.text))
 
     def total(self, bound: Total) -> Any:
-        """Return no aggregates."""
+        """Return an empty column of the type of an aggregate."""
         if bound.value is None:
             return pa.array([], pa.int64())
         value = evaluate(bound.value, self._rows, self.text)
