@@ -119,7 +119,8 @@ def apart_trees(draw: st.DrawFn, names: str = "ABCDEFG", depth: int = 3) -> t.Tr
     middle = draw(st.integers(1, len(names) - 1))
     left, right = draw(apart_trees(names[:middle], depth - 1)), draw(apart_trees(names[middle:], depth - 1))
     kinds = [t.Sequence, t.Sequence, t.Concatenation, t.Alternation, t.Alternation, t.Parallel]
-    tree: t.Tree = draw(st.sampled_from(kinds))(left, right)
+    kind: Any = draw(st.sampled_from(kinds))
+    tree: t.Tree = kind(left, right)
     match draw(st.integers(0, 9)):
         case 0:
             return t.Within(tree, draw(st.integers(1, 9)) * SECOND)
@@ -145,7 +146,7 @@ def _ended(tree: t.Tree) -> t.Tree:
         case t.Timing():
             return tree
     left, right = t.children(tree)
-    return type(tree)(_ended(left), _ended(right))  # type: ignore[call-arg,arg-type,misc]
+    return type(tree)(_ended(left), _ended(right))
 
 
 @given(apart_trees(), st.randoms(use_true_random=False))
@@ -179,7 +180,7 @@ def _shuffled(tree: t.Tree, names: dict[str, str], random: Any) -> t.Tree:
     apart = set(t.names(parts[0])).isdisjoint(t.names(parts[1]))
     if isinstance(tree, (t.Alternation, t.Parallel)) and apart and random.random() < 0.5:
         parts.reverse()
-    return type(tree)(*parts)  # type: ignore[arg-type]
+    return type(tree)(*parts)
 
 
 @st.composite

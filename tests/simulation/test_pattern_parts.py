@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from fieldfare.simulation.checker.pattern_checks import Standing, check_patterns
 from fieldfare.simulation.core_network import CoreNetwork
 from fieldfare.simulation.disk import Stage
 from fieldfare.simulation.topologies import line
+from fieldfare.simulation.trace import Delivered
 
 FRAUD = """a: [x = 1] b: [x = 2] c: [x = 3] d: [x = 4]
     (a followed by b followed by c followed by d) within 1 hour for each card select card as card"""
@@ -54,7 +56,7 @@ class World:
 
     def tell(self, story: str) -> None:
         """Publish events one after the other: the client and x of each."""
-        for client, x in story.split():
+        for client, x in map(tuple, story.split()):
             self.publish(int(client), int(x))
             self.network.settle()
 
@@ -67,7 +69,7 @@ class World:
         found = {name: sorted(host.core.patterns.known) for name, host in self.network.hosts.items()}
         return {name: keys for name, keys in found.items() if keys}
 
-    def detections(self, node: str) -> Iterator[tuple[str, object]]:
+    def detections(self, node: str) -> Iterator[tuple[str, Any]]:
         """Yield the detections in the log of a node, each with the node that made it."""
         for _, entry in sorted(self.network.disks[node].history.items()):
             if entry.publisher.startswith(PUBLISHER):
@@ -103,7 +105,7 @@ def test_a_pattern_in_parts_says_what_the_whole_says() -> None:
     world.do("b1", HostPattern("fraud", FRAUD, NESTED))
     assert {name: len(keys) for name, keys in world.standing().items()} == {"b0": 1, "b1": 1, "b2": 1}
     world.tell("01 22 02 13 04")
-    (delivered,) = [record for record in world.network.trace if type(record).__name__ == "Delivered"]
+    (delivered,) = [record for record in world.network.trace if isinstance(record, Delivered)]
     event = delivered.event
     assert event["constituents.name"] == ("a", "b", "c", "d")
     assert event["constituents.event.x"] == (1, 2, 3, 4)

@@ -254,9 +254,9 @@ class PatternParts:
             self.measured[name] = one._replace(maintenances=one.maintenances + 1)
             self._ask(name)
         self._begin_answered(now)
-        for one in list(self._patterns.known.values()):
-            if one.recipe.parts:
-                self.began(one, now)
+        for pattern in list(self._patterns.known.values()):
+            if pattern.recipe.parts:
+                self.began(pattern, now)
 
     def _begin_answered(self, now: float) -> None:
         for name, one in list(self.measured.items()):

@@ -49,7 +49,8 @@ def canonical_names(pattern: Pattern) -> tuple[Pattern, dict[str, str]]:
     """Return the canonical form, and the old name of each name (of several with one filter, the first)."""
     filters = dict(pattern.filters)
     names = {name: name for name in pattern.names}
-    bound = any(one.name != ANY for what in (*pattern.conditions, *pattern.selections) for one in what.references)
+    references = [one.references for one in pattern.conditions] + [one.references for one in pattern.selections]
+    bound = any(one.name != ANY for some in references for one in some)
     by_filter: dict[Filter, str] = {}
     if not pattern.policy.target and not (bound and _ambiguous(pattern)):
         for name in pattern.names:
@@ -175,8 +176,10 @@ def _digest(filter: Filter) -> str:
 def _renamed(tree: t.Tree, names: Mapping[str, str]) -> t.Tree:
     match tree:
         case t.Atom():
-            new = (tuple(dict.fromkeys(names.get(name, name) for name in some)) for some in (tree.names, tree.domain))
-            return t.Atom(*new, tree.negated)
+            own, domain = (
+                tuple(dict.fromkeys(names.get(name, name) for name in some)) for some in (tree.names, tree.domain)
+            )
+            return t.Atom(own, domain, tree.negated)
         case t.Repetition() | t.Within():
             return replace(tree, body=_renamed(tree.body, names))
         case _:

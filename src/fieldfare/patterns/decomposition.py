@@ -349,7 +349,8 @@ def _replaced(tree: t.Tree, path: Path, new: t.Tree) -> t.Tree:
     inner = _replaced(t.children(tree)[path[0]], path[1:], new)
     if isinstance(tree, (t.Repetition, t.Within)):
         return replace(tree, body=inner)
-    return replace(tree, left=inner) if path[0] == 0 else replace(tree, right=inner)  # type: ignore[call-arg]
+    assert not isinstance(tree, t.Atom), "an atom has no parts"
+    return replace(tree, left=inner) if path[0] == 0 else replace(tree, right=inner)
 
 
 # A detection put together again

@@ -229,9 +229,10 @@ class _Plan:
         if copies == 1:
             return min(known.nodes, key=cost)
         pairs = [pair for pair in combinations(known.nodes, 2) if apart(*pair, consumer, known.distance)]
-        together = {pair: sum(cost(node)[0][0] for node in pair) for pair in pairs}
+        together = {(one, other): cost(one)[0][0] + cost(other)[0][0] for one, other in pairs}
         if not taken:
-            return min(min(pairs, key=lambda pair: (together[pair], pair)), key=cost) if pairs else min(known.nodes)
+            best = min(together, key=lambda pair: (together[pair], pair), default=None)
+            return min(known.nodes) if best is None else min(best, key=cost)
         free = [node for node in known.nodes if node not in taken]
         alone = [node for node in free if all(apart(one, node, consumer, known.distance) for one in taken)]
         return min(alone or free or taken, key=cost)

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -104,7 +105,7 @@ for _ in range(2):  # the second time changes nothing
     ("trouble", "master"), [("fail", "local[2,3]"), ("slow", CLUSTER), ("die", "local[2]"), ("none", "local[2]")]
 )
 def test_every_delivery_is_there_once(tmp_path: Path, trouble: str, master: str) -> None:
-    events = [{"n": n, "x": n % 7} for n in range(400)]
+    events: list[dict[str, Any]] = [{"n": n, "x": n % 7} for n in range(400)]
     (tmp_path / "events").mkdir()
     (tmp_path / "attempts").mkdir()
     pq.write_table(pa.Table.from_pylist(events), tmp_path / "events" / "a.parquet", row_group_size=50)
@@ -128,7 +129,9 @@ def test_every_delivery_is_there_once(tmp_path: Path, trouble: str, master: str)
 @pytest.mark.parametrize(("trouble", "master"), [("fail", "local[2,3]"), ("slow", CLUSTER)])
 def test_every_delivery_is_in_a_sink_once(tmp_path: Path, kind: str, trouble: str, master: str) -> None:
     when = datetime(2026, 11, 15, tzinfo=UTC)
-    events = [{"n": n, "x": n % 7, "type": f"t{n % 2}", "time": when + timedelta(hours=n)} for n in range(60)]
+    events: list[dict[str, Any]] = [
+        {"n": n, "x": n % 7, "type": f"t{n % 2}", "time": when + timedelta(hours=n)} for n in range(60)
+    ]
     (tmp_path / "events").mkdir()
     (tmp_path / "attempts").mkdir()
     pq.write_table(pa.Table.from_pylist(events), tmp_path / "events" / "a.parquet", row_group_size=20)

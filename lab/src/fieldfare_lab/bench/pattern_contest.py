@@ -98,7 +98,7 @@ def _fieldfare(shape: str, patterns: int, given: Sequence[Tick], rounds: int) ->
     detector = Detector({str(number): parse_pattern(fieldfare_text(shape, number)) for number in range(patterns)})
     ready = time.process_time() - before
     answers: set[Answer] = set()
-    span, best = given[-1].time + 60_000, float("inf")
+    span, best, matches = given[-1].time + 60_000, float("inf"), 0
     for round_ in range(rounds + 1):
         events = [_occurrence(tick, round_ * span) for tick in given]
         start = time.process_time()

@@ -115,8 +115,7 @@ def _lane(shape: str, lane: int, kinds: int, chance: random.Random) -> Iterator[
 
 def _story(shape: str, chance: random.Random) -> list[int]:
     """Return prices: beginnings, noise that matches nothing, and an end that may be missing or late."""
-    high, low = (lambda: chance.randint(91, 100)), (lambda: chance.randint(0, 9))
     noise = [chance.randint(11, 49) for _ in range(chance.randint(0, 6))]
-    begin = [high() for _ in range(chance.randint(2, 5))] if shape == "iteration" else [high()]
-    end = 50 if shape == "choice" and chance.random() < 0.5 else low()
+    begin = [chance.randint(91, 100) for _ in range(chance.randint(2, 5) if shape == "iteration" else 1)]
+    end = 50 if shape == "choice" and chance.random() < 0.5 else chance.randint(0, 9)
     return [*begin, *noise, *([end] if chance.random() < 0.8 else [])]

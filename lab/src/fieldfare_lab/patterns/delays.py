@@ -176,14 +176,14 @@ def silence(settings: Settings) -> Result:
     """R1.5, second part: a source falls silent in the middle."""
     given = arrivals(settings.seed, settings.size(3000), 0.05, silent="lima")
     half = settings.size(3000) * SECOND // 20
-    rows = []
+    rows, evicted = [], list[str]()
     for name, policy in (("never evicted", Guaranteed(0)), ("evicted after 3 heartbeats", Guaranteed(3 * _HEARTBEAT))):
         found, order = detect(given, policy)
         rows += [
             {"policy": name, "half": 1, "found": float(sum(1 for one in found if _ended(given, one) < half))},
             {"policy": name, "half": 2, "found": float(sum(1 for one in found if _ended(given, one) >= half))},
         ]
-        evicted = order.evictions
+        evicted = list(order.evictions)
     curves = curves_of(rows, title="detections of each half", x="half", line="policy", value="found")
     late = len(expected(given))
     kept, gone = curves.lines["never evicted"], curves.lines["evicted after 3 heartbeats"]

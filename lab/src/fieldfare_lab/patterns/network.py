@@ -163,7 +163,7 @@ def _figures(network: CoreNetwork, begun: float, events: Mapping[tuple[str, str]
     delays, found = [], dict[tuple[Any, ...], None]()
     for record in network.trace:
         if isinstance(record, Delivered):
-            one = record.event["constituents.event.at"], record.event["constituents.event.number"]
+            one: tuple[Any, Any] = record.event["constituents.event.at"], record.event["constituents.event.number"]
             times, numbers = (what if isinstance(what, tuple) else (what,) for what in one)
             if (record.client, numbers) not in found:  # a second detector may have been faster
                 delays.append(record.time - begun - max(times))

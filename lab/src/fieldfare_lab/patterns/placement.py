@@ -164,7 +164,7 @@ def policies(settings: Settings) -> Result:
             "survived": _survived(wishes[:2], plans[name][:2], events[: len(events) // 4]),
             "found": len(found.found), "name": name,
         })  # fmt: skip
-    by = {row["name"]: row for row in rows}
+    by: dict[Any, dict[str, Any]] = {row["name"]: row for row in rows}
     titles = {
         "delay": "mean delay, ms", "links": "events on links, for each published",
         "load": "events at the busiest detectors, for each published", "survived": "crashes survived, share",
@@ -176,14 +176,14 @@ def policies(settings: Settings) -> Result:
     )  # fmt: skip
 
     def best(policy: str, what: str, *, most: bool = False) -> Claim:
-        values = {name: row[what] for name, row in by.items()}
+        values: dict[str, Any] = {name: row[what] for name, row in by.items()}
         goal = max(values.values()) if most else min(values.values())
         listed = ", ".join(f"{name} {value:.2f}" for name, value in values.items())
         return Claim(
             f"*{policy}* is best or tied: {titles[what]}", abs(values[policy] - goal) < 1e-6 + 0.01 * goal, listed
         )
 
-    detected = {row["found"] for row in rows}
+    detected: set[Any] = {row["found"] for row in rows}
     return Result(
         "R1.4", "Five policies", f"{_SETUP}; six patterns `a, b, c and d` for each of {CARDS} cards, with another c",
         curves,
