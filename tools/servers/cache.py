@@ -49,6 +49,7 @@ _JARS: Final[Mapping[str, Sequence[str]]] = {
         "org.slf4j:slf4j-api:1.7.36:alone",
         "org.atteo.classindex:classindex:3.4:alone",
         "org.osgi:org.osgi.core:6.0.0:alone",
+    ),
     f"delta-{DELTA}": (
         f"io.delta:delta-spark_4.2_2.13:{DELTA}:alone",
         f"io.delta:delta-storage:{DELTA}:alone",
