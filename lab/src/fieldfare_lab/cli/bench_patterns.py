@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from fieldfare_lab.bench.patterns import PatternRow
+    from fieldfare_lab.bench.pattern_contest import PatternRow
 
 
 @reported()
