@@ -38,7 +38,7 @@ def found(deliveries: DataFrame, key: str = "n") -> Pairs:
 
 
 def test_a_batch_gives_what_the_engine_and_brute_force_give(spark: SparkSession, tmp_path: Path) -> None:
-    work = generate("stock", 300, 300)
+    work = generate("stock", 300, 400)
     filters = [(f"s{n}", text) for n, text in enumerate(work.filters)]
     events = [{"n": n, **event} for n, event in enumerate(work.events)]
     owned = spark.createDataFrame(
