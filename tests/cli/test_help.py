@@ -29,6 +29,7 @@ COMMANDS = (
     "warmup",
     "bench core",
     "bench match",
+    "bench patterns",
     "bench route",
     "lab routing",
     "lab city",
@@ -43,15 +44,28 @@ ON_A_FOLDER = {"admin salvage"}
 SMALL = {
     "bench core": "--events 50 --rounds 1",
     "bench match": "--filters 10 --events 20 --rounds 1",
+    "bench patterns": "--patterns 20 --events 500 --rounds 1 --shape keys",
     "bench route": "--filters 20 --events 50 --changes 10 --rounds 1",
     "lab city": "--taxis 3 --seconds 5",
 }
 """what is added to the examples of a command, so that they take no longer than they must"""
 ON_SPARK = {"pipeline run", "pipeline check", "pipeline explain", "pipeline status", "pipeline top"}
 """commands that want a pipeline; `docs/how-to/run-a-pipeline.md` has one"""
-LABORATORY = {"bench core", "bench match", "bench route", "lab routing", "lab city"}
+LABORATORY = {"bench core", "bench match", "bench patterns", "bench route", "lab routing", "lab city"}
 """commands of another distribution"""
-TOO_LONG = {"lab tables", "lab mobility", "lab prefix", "bench node", "bench pipeline", "bench rows", "up", "demo"}
+TOO_LONG = {
+    "lab tables",
+    "lab mobility",
+    "lab prefix",
+    "lab patterns",
+    "bench node",
+    "bench pipeline",
+    "bench rows",
+    "bench sigma",
+} | {
+    "up",
+    "demo",
+}
 """commands whose examples take minutes, however small, or do not end"""
 
 

@@ -35,6 +35,7 @@ def command(
 
     Examples:
         fieldfare bench patterns --patterns 100 --shape sequence --events 2000
+        fieldfare bench patterns --shape keys,absence --patterns 1000
         fieldfare bench patterns --json patterns.json
     """
     import msgspec

@@ -91,8 +91,7 @@ def command(
     Examples:
         fieldfare explain "price > 100 AND price <= 120.5 AND symbol STARTS WITH 'A'"
         fieldfare explain "price < 5" --covered-by "price < 10" --other "price > 3"
-        fieldfare explain "price < 10 AND symbol = 'ACME'" --event '{"price": 12, "symbol": "ACME"}'
-        fieldfare explain --pattern "a: [x = 1] b: [x = 2] a followed by b within 1 min" --events events.jsonl
+        fieldfare explain --pattern "a: [price > 100] b: [price < 20] a followed by b within 9 s"
         fieldfare explain --table sample:filters.txt --to table.html
     """
     from fieldfare.cli.formats import explanation
