@@ -107,6 +107,20 @@ def test_a_history_tells_what_a_detector_tells(texts: list[str], story: list[Off
     assert found_in(patterns, mixed, UNTIL) == expected(patterns, events, UNTIL)
 
 
+def test_events_of_the_same_end_follow_each_other_whether_others_are_tied_or_not() -> None:
+    patterns = {"p": parse_pattern("a followed by b", FILTERS)}
+
+    def event(low: int, high: int, number: int, **labels: int) -> Occurrence:
+        return Occurrence(low * SECOND, high * SECOND, {"name": str(number), "v": 0, **labels}, "", number)
+
+    pair = [event(0, 1, 0, A=1), event(1, 1, 1, B=1)]
+    tied = [event(4, 4, 2, A=1), event(4, 4, 3, A=1)]
+    followed: Told = [("p", 0, SECOND + 1, {}, [("a", "0"), ("b", "1")])]
+    assert found_in(patterns, pair, UNTIL, ties=True) == followed
+    assert found_in(patterns, [*pair, *tied], UNTIL, ties=True) == followed
+    assert found_in(patterns, [*pair, *tied], UNTIL) == []  # without columns of ties none is before the other
+
+
 @few(50)
 @given(trees(preferences=True).filter(lambda tree: True), offers(9))
 def test_any_tree_tells_the_same_in_a_history(tree: Any, story: list[Offer]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import msgspec
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.examples import few
 from tests.patterns.test_language import FILTERS
@@ -55,7 +56,18 @@ class Keys:
                 self.found += done.found.to_pylist()
 
 
+def offered(low: int, high: int, labels: str, number: int) -> Offer:
+    fields = {"name": f"{labels}{number}", "v": 0}
+    event = Occurrence(low * SECOND, high * SECOND, fields, "", number)
+    return Offer(event, event.key, frozenset(labels), fields)
+
+
+ONE_END = [offered(0, 1, "A", 0), offered(1, 1, "AB", 2), offered(4, 4, "A", 1), offered(4, 4, "A", 3)]
+"""an interval and a point of the same end, which are not tied, then two events that are"""
+
+
 @few(60)
+@example(["a followed by b"], ONE_END, Random(3), True)
 @given(
     st.lists(st.sampled_from(TIMED), min_size=1, max_size=3),
     offers(12),

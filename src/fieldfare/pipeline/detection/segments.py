@@ -72,7 +72,8 @@ def arranged(prepared: Prepared, table: Any, *, after: int = -NEVER) -> Rows:
         order = _untied(table, order, tied)
     group, key, low, high = (column[order] for column in (group, key, low, high))
     new = np.concatenate([[True], (np.diff(key) != 0) | (np.diff(group) != 0)]) if len(order) else np.zeros(0, bool)
-    if any(name.startswith(TIE) for name in table.schema.names) and (tied.any() or (high <= after).any()):
+    # not only if rows are tied: intervals of the same end may begin at different times
+    if any(name.startswith(TIE) for name in table.schema.names):
         points = low == high
         high = _apart(high, new, after)
         low = np.where(points, high, low)
@@ -129,9 +130,11 @@ def _ranks(column: Any) -> Ints | None:
 
 def _apart(high: Ints, new: Any, after: int) -> Ints:
     """Return rising times within each key, the first after a time, each as small as possible."""
-    found = high.copy()
-    starts = [*np.flatnonzero(new).tolist(), len(high)]
     wrong = np.concatenate([np.flatnonzero((np.diff(high) <= 0) & ~new[1:]) + 1, np.flatnonzero(new & (high <= after))])
+    if not len(wrong):
+        return high
+    found = high.copy()
+    starts = np.append(np.flatnonzero(new), len(high))
     for number in np.unique(np.searchsorted(starts, wrong, "right") - 1):
         start, end = starts[number], starts[number + 1]
         places = np.arange(end - start)
