@@ -21,6 +21,7 @@ VERSIONS: dict[str, int | str | None] = {
     "link messages, overlay messages": versions.NEWEST,
     "handover messages": versions.NEWEST,
     "channel messages": versions.NEWEST,
+    "pattern messages": versions.NEWEST,
     "journal entry, details": journal.VERSION,
     "broker snapshot": broker._Snapshot.__struct_defaults__[-1],
     "log, raw segment": records._VERSION,

@@ -19,6 +19,7 @@ from fieldfare.protocol import journal as j
 from fieldfare.protocol import link_frames as lf
 from fieldfare.protocol import messages as m
 from fieldfare.protocol import overlay_messages as o
+from fieldfare.protocol import patterns as p
 from fieldfare.protocol import wire
 
 
@@ -284,6 +285,25 @@ CHANNELS: Final = (
     Sample(c.ChannelTaken("quote"), "The new home has the channel; all it had sent to the former home came before."),
     Sample(c.ChannelDrained("quote"), "The former home has sent all of that back."),
     Sample(c.ChannelHome("quote", "bern", 3), "A node tells its other neighbours of the new home."),
+)
+
+PATTERNS: Final = (
+    Sample(
+        p.MeasurePattern("fraud", ("x = 1", "x = 2"), ("ce:eba9040aa887ce3f",)),
+        "The node of a pattern asks how many events for it are published at another node.",
+    ),
+    Sample(
+        p.PatternStatistics("fraud", (2.5, 0.0), 12.0, ("bern", "rome"), ("ce:eba9040aa887ce3f",)),
+        "The answer: events a second by filter, the load, the neighbours, and the types that the node detects already.",
+    ),
+    Sample(p.WantPattern("fraud", "a: [x = 1] b: [x = 2] (a ; b)"), "A node is to detect a part."),
+    Sample(
+        p.WantPattern("fraud", "a: [type = 'ce:eba9040aa887ce3f'] b: [x = 3] (a ; b)", {"ce:eba9040aa887ce3f": "oslo"}),
+        "A third node detects a part of the part.",
+        "with a part elsewhere",
+    ),
+    Sample(p.PatternRefused("fraud", "its period is above 60 s"), "The part exceeds the bounds there."),
+    Sample(p.DropPattern("fraud", "ce:eba9040aa887ce3f"), "The pattern needs the part no longer."),
 )
 
 JOURNAL: Final = (

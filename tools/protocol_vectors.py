@@ -25,7 +25,7 @@ from fieldfare.events import msgpack as event_msgpack
 from fieldfare.events.event import Event
 from fieldfare.filters.filter import Filter
 from fieldfare.filters.named_filter import NamedFilter
-from fieldfare.protocol import channels, frames, handover, journal, link_frames, versions, wire
+from fieldfare.protocol import channels, frames, handover, journal, link_frames, patterns, versions, wire
 from fieldfare.protocol.codec import JSON_CODEC, MSGPACK_CODEC
 from tools import protocol_samples as samples
 
@@ -173,6 +173,14 @@ FORMS: Final = {
         channels.encode,
         channels.decode,
         _builder(channels.AnyChannelMessage),
+    ),
+    "patterns": Form(
+        samples.PATTERNS,
+        get_args(patterns.AnyPatternMessage),
+        versions.NEWEST,
+        patterns.encode,
+        patterns.decode,
+        _builder(patterns.AnyPatternMessage),
     ),
     "journal": Form(
         samples.JOURNAL,

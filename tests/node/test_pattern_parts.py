@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from msgspec import json
 from tests.node.talking import line, settings, talking, until
 
 from fieldfare.core.inputs import Maintain
 from fieldfare.core.pattern_inputs import SettlePatterns
+from fieldfare.events.event import Event
 from fieldfare.node.config import ConfigError, load
 from fieldfare.node.config.patterns import placements_of
 
@@ -30,9 +30,8 @@ def test_a_part_is_detected_where_its_events_are_published() -> None:
             await until(lambda: a.node.core.patterns.known and b.node.core.patterns.known)
             await until(lambda: a.node.core.links["b"].filters)
             await ana.publish(4, *({"x": x} for x in (1, 2, 3)))
-            (found,) = await bob.deliveries(1)
-            event = json.decode(found.event)
-            assert [one["event"]["x"] for one in event["constituents"]] == [1, 2, 3]
+            (event,) = await bob.events(1)
+            assert Event(event)["constituents.event.x"] == (1, 2, 3)
             assert (event["detector"], event["pattern"]) == ("b", "story")
             await b.node.submit(SettlePatterns({}))
             await until(lambda: not a.node.core.patterns.known)

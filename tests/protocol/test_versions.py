@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fieldfare.protocol import channels, handover, link_frames, versions, wire
+from fieldfare.protocol import channels, handover, link_frames, patterns, versions, wire
 from fieldfare.protocol import messages as m
 from fieldfare.protocol.frames import Frame, FromClient, FromNode
 from fieldfare.protocol.versions import NEWEST, OLDEST, Subprotocol, chosen, lacking, subprotocols
@@ -23,6 +23,7 @@ KINDS = {
         link_frames.AnyLinkFrame,
         handover.AnyHandoverMessage,
         channels.AnyChannelMessage,
+        patterns.AnyPatternMessage,
         wire.AnyMessage,
     )
     for kind in get_args(union)

@@ -114,6 +114,21 @@ def test_a_pattern_in_parts_says_what_the_whole_says() -> None:
     assert world.problems() == []
 
 
+def test_an_event_follows_a_composite_event_from_elsewhere_that_comes_at_the_same_moment() -> None:
+    world = World()
+    world.do("b1", HostPattern("fraud", FRAUD, NESTED))
+    world.network.cut("b1", "b2")
+    for x in (1, 2, 3):
+        world.publish(0, x)
+        world.network.clock.run(world.network.clock.now + 0.01)
+    world.network.settle()
+    world.tell("24")
+    moments = [entry.time for entry in world.network.disks["b2"].history.values()]
+    assert len(moments) > len(set(moments))
+    assert world.problems() == []
+    assert len([one for one in world.network.trace if isinstance(one, Delivered)]) == 1
+
+
 def test_equal_parts_are_shared_and_end_with_the_last_pattern() -> None:
     world = World()
     world.do("b1", HostPattern("fraud", FRAUD, NESTED))

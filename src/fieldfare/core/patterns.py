@@ -33,9 +33,9 @@ from fieldfare.core.standing_pattern import (
     PUBLISHER,
     StandingPattern,
     event_of,
-    interval,
     is_composite,
     is_of_pattern,
+    stamped,
 )
 from fieldfare.core.state import Origin, RequestRefused, Route
 from fieldfare.events import msgpack
@@ -212,9 +212,9 @@ class Patterns:
     def _wall(self, now: float) -> int:
         return microseconds(now + self._base.journal.ahead)
 
-    def _feed(self, position: int, at: int, event: Event, ids: Sequence[str], now: float) -> None:
-        """Give an event to the patterns whose filters match, at a time in microseconds."""
-        names, composite = self.atoms.names(position, event, ids), is_composite(event)
+    def _feed(self, position: int, at: int, event: Event, ids: Sequence[str], now: float, *, own: bool = False) -> None:
+        """Give an event to the patterns whose filters match, at a time in microseconds; `own`: detected here."""
+        names = self.atoms.names(position, event, ids)
         if not names:
             return
         self.parts.fed += len(names)
@@ -223,21 +223,20 @@ class Patterns:
             one = self._own.get(key)
             if one is not None and one.own is not None:
                 self._touched.add(key)
-                own, found = occurrence(event, at / 1e6), list[Detection]()
+                timed, found = occurrence(event, at / 1e6), list[Detection]()
                 if one.lead is not None:  # so that it does not depend on ticks whether the event comes too late
                     found = one.own.advance(at + one.lead)
-                one.lead = max(own.high - at, own.high - at if one.lead is None else one.lead)
-                self._publish(found + one.own.step([own]), position, now, at)
+                one.lead = max(timed.high - at, timed.high - at if one.lead is None else one.lead)
+                self._publish(found + one.own.step([timed]), position, now, at)
         shared = [(key, labels) for key, labels in names if key in self.shared.patterns]
         if shared:
-            own = self._stamped(event, at) if not composite else occurrence(event, at / 1e6)
-            found = self.shared.offer(interval(event, own) if composite else own, shared)
-            self._publish(found, position, now, at)
+            self._publish(self.shared.offer(self._stamped(event, at, own), shared), position, now, at)
 
-    def _stamped(self, event: Event, at: int) -> Occurrence:
-        """Return an event with its time for patterns: no two have the same, so that one is always before the other."""
-        self._stamp = max(at, self._stamp + 1)
-        return Occurrence(self._stamp, self._stamp, event)
+    def _stamped(self, event: Event, at: int, detected: bool) -> Occurrence:
+        """Return an event with a time that no other event has had; a detection of this node ends with such an event."""
+        end = max(at, self._stamp if detected else self._stamp + 1)
+        self._stamp = self._stamp if detected else end
+        return stamped(event, end)
 
     def _advance(self, time: int, now: float) -> None:
         """Let the timers before a time strike, one after the other, however late this node hears of the time.
@@ -267,7 +266,7 @@ class Patterns:
                 one.latest.append((now + base.journal.ahead, base.journal.position))
             base.buffer.store(one.count_row())
             if ids := self.atoms.ids_of(event):
-                self._feed(position, self._wall(now) if at is None else at, event, ids, now)
+                self._feed(position, self._wall(now) if at is None else at, event, ids, now, own=True)
 
     def _look_back(self, one: StandingPattern, history: Iterable[JournalEntry], now: float) -> None:
         """Give a new pattern the events of the log from before it."""

@@ -174,13 +174,13 @@ def event_of(one: StandingPattern, detection: Detection, node: str) -> Event:
     return Event({name: value for name, value in made.tree.items() if name not in ("constituents", "expr")})
 
 
-def interval(event: Event, own: Occurrence) -> Occurrence:
-    """Return a composite event with the interval that the event names, which does not end in the future.
+def stamped(event: Event, time: int) -> Occurrence:
+    """Return an event with its time in microseconds; a composite event has its interval, which does not end later.
 
     The clock of the node that detected it may be ahead; what comes here afterwards must be able to follow it.
     """
     low, high = event.get("ts_lo"), event.get("ts_hi")
-    if isinstance(low, datetime) and isinstance(high, datetime) and low <= high:
-        end = min(microseconds(high), own.high)
-        return own._replace(low=min(microseconds(low), end), high=end)
-    return own
+    if is_composite(event) and isinstance(low, datetime) and isinstance(high, datetime) and low <= high:
+        end = min(microseconds(high), time)
+        return Occurrence(min(microseconds(low), end), end, event)
+    return Occurrence(time, time, event)

@@ -66,6 +66,7 @@ class DropPattern(PatternMessage, frozen=True):
 
 
 AnyPatternMessage: TypeAlias = MeasurePattern | PatternStatistics | WantPattern | PatternRefused | DropPattern
+encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(AnyPatternMessage).decode
 _NAMES: Final = tuple(kind.__name__.encode() for kind in get_args(AnyPatternMessage))
 
@@ -73,7 +74,7 @@ _NAMES: Final = tuple(kind.__name__.encode() for kind in get_args(AnyPatternMess
 def is_pattern_message(content: bytes) -> bool:
     """Tell from the first bytes whether the content of an envelope is about a pattern.
 
-    >>> is_pattern_message(msgspec.msgpack.encode(DropPattern("fraud", "ce:1")))
+    >>> is_pattern_message(encode(DropPattern("fraud", "ce:1")))
     True
     """
     return content[5:24].startswith(_NAMES)

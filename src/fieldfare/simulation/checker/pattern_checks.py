@@ -102,7 +102,10 @@ class _Replay:
         if shared:
             self._stamp = max(at, self._stamp + 1)
             for one in shared:
-                self._found(one, one.detector.step([_occurrence(event, self._stamp)]), entry.position)
+                own = _occurrence(event, self._stamp)
+                end = min(own.high, self._stamp)  # the clock of the node that detected it may be ahead
+                own = own._replace(low=min(own.low, end), high=end)
+                self._found(one, one.detector.step([own]), entry.position)
 
     def _sees(self, one: _One, event: Event, position: int) -> bool:
         if not one.stood_at(position):
