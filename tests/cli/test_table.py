@@ -220,8 +220,8 @@ def test_the_sample_makes_a_page() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ((), "give a filter or --table FILE"),
-        (("a = 1", "--table", "x"), "and not both"),
+        ((), "give a filter, --pattern TEXT or --table FILE"),
+        (("a = 1", "--table", "x"), "and only one of them"),
         (("--table", "x", "--covers", "a = 1"), "leave out what compares a single one"),
         (("a = 1", "--svg"), "are for --table FILE"),
         (("a = 1", "--event", "{}", "--event", "{}"), "are for --table FILE"),

@@ -19,9 +19,11 @@ from fieldfare.pipeline import (
     attribute_statistics,
     clean,
     compact,
+    detect,
     explain_match,
     match_events,
     match_profiles,
+    match_recognize,
     merge_plan,
     normalise,
     publish_subscriptions,
@@ -66,15 +68,17 @@ EXPECTED = {
     "clean": 0,
     "read_table, version": 1,
     "deduplicate": 1,
-    "replay": ["e1"],
-    "replay_to_file": 1,
+    "replay": ["e1", "e1"],  # of the table and of the stream
+    "replay_to_file": 2,
     "replay_to_node": ["e1"],
-    "retroactive": [["a", 0], ["b", 1]],
+    "retroactive": [["a", 0], ["b", 2]],
     "attribute_statistics": ["n", "x"],
     "merge_plan": 1,
     "match_profiles": 1,
+    "match_recognize": [[5, 50]],
+    "detect": [["up", 1]],
     "write_by_subscriber": ["ana", "ben"],
-    "read_files": 1,
+    "read_files": 2,
     "register": None,
     "pipeline": "PipelineError: a pipeline does not run through Spark Connect",
 }
@@ -143,6 +147,16 @@ def calls(spark: SparkSession, folder: Path) -> dict[str, Callable[[], Any]]:
     def statistics() -> EventStatistics:
         return attribute_statistics(past(), subscriptions)
 
+    def rises() -> list[Any]:
+        clause = "ORDER BY n MEASURES A.x AS low, B.x AS high PATTERN (A B) DEFINE B AS B.x > A.x"
+        return [[row.low, row.high] for row in match_recognize(events, clause).collect()]
+
+    def detected() -> list[Any]:
+        text = "a: [x = 5] b: [x = 50] a followed by b limit 9 select a.n as first"
+        timed = spark.sql("SELECT timestamp'2026-01-01' + make_interval(0, 0, 0, n) AS time, n, x FROM numbered")
+        return [[row.pattern, row.first] for row in detect(timed, {"up": text}).collect()]
+
+    events.createOrReplaceTempView("numbered")
     queries = spark.sql(f"SELECT 'q' AS id, 'x > 1' AS filter, {PERIOD}")
     return {
         "match_events": lambda: pairs(match_events(events, subscriptions)),
@@ -176,6 +190,8 @@ def calls(spark: SparkSession, folder: Path) -> dict[str, Callable[[], Any]]:
         "attribute_statistics": lambda: sorted(statistics().attributes),
         "merge_plan": lambda: measured(merge_plan(subscriptions, statistics()), past()).count(),
         "match_profiles": lambda: match_profiles(spark.sql(f"SELECT 1 AS id, {PERIOD}, 5 AS x"), queries).count(),
+        "match_recognize": rises,
+        "detect": detected,
         "write_by_subscriber": by_subscriber,
         "read_files": lambda: read_files(spark, folder / "past.jsonl").count(),
         "register": lambda: register(spark),

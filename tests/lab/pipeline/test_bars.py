@@ -147,8 +147,12 @@ def test_a_row_of_a_stream_s_table_is_there_since_its_micro_batch_was_noted(tmp_
 
 
 def test_cpu_time_is_that_of_children_too() -> None:
-    burn = "import time\nwhile time.process_time() < 0.4: pass"
-    _, spent = timed(lambda: subprocess.run([sys.executable, "-c", burn], check=True))
+    burn = "import sys, time\nwhile time.process_time() < 0.4: pass\nprint(flush=True)\nsys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        _, spent = timed(child.stdout.readline)
+        child.stdin.close()
     assert spent.cpu >= 0.3
     assert best([Spent(2, 1), Spent(1, 3)]) == Spent(1, 1)
 
