@@ -50,7 +50,7 @@ class HostPattern(Struct, frozen=True):
     hosts: Mapping[str, str]
 
     def __call__(self, core: Core, now: float) -> None:
-        """Begin the pattern."""
+        """Begin the pattern, with parts at the planned nodes."""
         patterns = core.patterns
         patterns.begin(patterns.beginning(self.key, self.text, named=True, hosts=self.hosts), now)
 

@@ -1,14 +1,14 @@
-"""`PatternParts`: parts of patterns that are detected at other nodes, and parts that are detected here for others.
+"""`PatternParts`: parts of patterns with detectors at other nodes, and parts with detectors here for other nodes.
 
-A pattern of the settings with a placement policy is measured first: every node that is reached counts, until its next
-maintenance (a minute), the events that are published there and that the pattern is about. Then `patterns.placement`
-says which parts get a detector of their own, at which node, and which are there already, and only then the pattern
-begins. So there is never a state to move: where a pattern stands is decided before its first event.
+A pattern of the settings with a placement policy is measured first: until the next maintenance (a minute), every
+reachable node counts the events published there for the filters of the pattern. Then `patterns.placement` says which
+parts get a separate detector, at which node, and which detectors are there already, and only then the pattern begins.
+So there is never a state to move: the place of a pattern is decided before the first event.
 
 The node of a pattern subscribes to the composite events of the parts, and asks for the parts behind the subscription
-on the same links. A part is a pattern like others at its node: durable, shared with everybody who wants the same, its
-detections numbered in its own log. So the whole is exactly once because its parts are. A part ends when nobody wants it
-any more. The request is repeated at each maintenance, for a node that has lost its disk.
+on the same links. A part is a pattern like others at the detecting node: durable, shared by everybody with the same
+wish, and with detections numbered in the log of the node. So the whole is exactly once because the parts are. A
+part ends with the last wish for the part. The request is repeated at each maintenance, for a node with a lost disk.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ class Host(Protocol):
     users: PatternUsers
 
     def begin(self, one: StandingPattern, now: float) -> None:
-        """Let a pattern begin."""
+        """Start the detector of a pattern at this node."""
 
     def remove(self, key: str, now: float) -> None:
-        """End a pattern."""
+        """Stop the detector of a pattern and forget the pattern."""
 
     def beginning(
         self, key: str, text: str, *, named: bool = False, hosts: Mapping[str, str] = NOWHERE
     ) -> StandingPattern:
-        """Return a pattern that is to begin at the end of the log."""
+        """Return a pattern, to begin at the end of the log."""
 
 
 class Measured(NamedTuple):
-    """A pattern of the settings that has not begun yet."""
+    """A pattern of the settings before the beginning of detection."""
 
     text: str
     policy: str
@@ -77,10 +77,10 @@ class Meter(NamedTuple):
 
 
 class PatternParts:
-    """The parts of patterns that nodes detect for each other."""
+    """The parts of patterns, detected by nodes for each other."""
 
     def __init__(self, base: Base, patterns: Host, check_bounds: Callable[[StandingPattern], None]) -> None:
-        """Begin with no part but those in stored rows."""
+        """Begin with the parts in stored rows only."""
         self._base, self._patterns, self._check = base, patterns, check_bounds
         self.measured: dict[str, Measured] = {}
         """By name: patterns that wait for statistics."""
@@ -93,7 +93,7 @@ class PatternParts:
     # The node of a pattern
 
     def settle(self, texts: Mapping[str, str], policies: Mapping[str, str], now: float) -> None:
-        """Let the patterns of the settings stand here, by policies in parts; one with another text begins anew."""
+        """Let the patterns of the settings stand here, by policies in parts; a pattern with a new text begins anew."""
         known = self._patterns.known
         for key in [key for key, one in known.items() if one.named and texts.get(key) != one.text]:
             self._patterns.remove(key, now)
@@ -111,7 +111,7 @@ class PatternParts:
                 self._patterns.begin(one, now)
 
     def _plan(self, name: str, text: str, policy: str, now: float) -> None:
-        """Measure what a pattern of the settings is about; it begins when all nodes have answered."""
+        """Measure the events of a pattern of the settings; the pattern begins when all nodes have answered."""
         if policy not in POLICIES or POLICIES[policy].copies > 1:
             raise ValueError(f"{policy!r} is no placement policy of a node")
         pattern = parse_pattern(text)
@@ -122,7 +122,7 @@ class PatternParts:
         self._ask(name)
 
     def _ask(self, name: str) -> None:
-        """Ask the nodes that are reached and have not been asked; after a start, links come one by one."""
+        """Ask the reachable nodes not asked before; after a start, links come up at different times."""
         one, envelopes = self.measured[name], self._base.envelopes
         reached = {node for node in envelopes.reached() if self._base.versions.has(node, "MeasurePattern")}
         for node in sorted(reached - one.asked):
@@ -130,7 +130,7 @@ class PatternParts:
         self.measured[name] = one._replace(asked=one.asked | reached)
 
     def _begin_measured(self, name: str, now: float) -> None:
-        """Choose the nodes for a pattern, and let it begin."""
+        """Choose the nodes for a pattern, and begin the pattern."""
         one, here = self.measured.pop(name), self._base.name
         one.answers[here] = self._statistics(name, self._meters.pop((here, name)), now)
         known = _joined(here, one)
@@ -147,7 +147,7 @@ class PatternParts:
         self._patterns.begin(self._patterns.beginning(name, one.text, named=True, hosts=hosts), now)
 
     def began(self, one: StandingPattern, now: float) -> None:
-        """Ask for the parts of a pattern, behind the subscriptions to their composite events."""
+        """Ask for the parts of a pattern, behind the subscriptions to the composite events of the parts."""
         for cut in one.recipe.parts.values():
             node = one.hosts[cut.type]
             want = p.WantPattern(one.key, cut.pattern.text, {t: n for t, n in one.hosts.items() if t != cut.type})
@@ -157,7 +157,7 @@ class PatternParts:
                 self._base.envelopes.send(node, want)
 
     def ended(self, one: StandingPattern, now: float) -> None:
-        """Say that the parts of a pattern are no longer needed."""
+        """Release the parts of a pattern."""
         for cut in one.recipe.parts.values():
             drop, node = p.DropPattern(one.key, cut.type), one.hosts[cut.type]
             if node == self._base.name:
@@ -225,7 +225,7 @@ class PatternParts:
     # Statistics
 
     def meter(self, event: Event) -> None:
-        """Count an event that is published here."""
+        """Count an event published here."""
         for one in self._meters.values():
             for number, filter in enumerate(one.filters):
                 one.counts[number] += filter.matches(event)
@@ -243,7 +243,7 @@ class PatternParts:
         )
 
     def maintain(self, now: float) -> None:
-        """Answer with what was counted, begin what was measured, and repeat requests for parts."""
+        """Answer with the counts, begin the measured patterns, and repeat requests for parts."""
         self._load, self.fed = self.fed / max(now - self._since, 1.0), 0
         self._since = now
         for (node, key), meter in list(self._meters.items()):
@@ -266,7 +266,7 @@ class PatternParts:
 
 
 def _joined(here: str, one: Measured) -> Statistics:
-    """Return the statistics of all nodes that have answered, with distances over the links between them."""
+    """Return the statistics of all nodes with an answer, with distances over the links between the nodes."""
     links = {node: set(answer.neighbours) & one.answers.keys() for node, answer in one.answers.items()}
     reached = [node for node in links if node == here or node in _distances(here, links)]
     rates = {

@@ -1,12 +1,12 @@
-"""The canonical form of a pattern: parts that mean the same have the same text, whoever wrote them.
+"""The canonical form of a pattern: parts with the same meaning have the same text, for all writers.
 
-Sequences and concatenations lean to the left, alternatives and the sides of `||` stand in the order of their texts,
+Sequences and concatenations lean to the left, alternatives and the sides of `||` stand in the order of the texts,
 doubled alternatives are gone, and names stand for filters: e1, e2, ... in the order of the tree, T1, T2, ... for
-timers. The type of composite events is a hash of the text, so that everybody finds the detector of a part by the part.
+timers. The type of composite events is a hash of the text, so every node finds the detector of a part.
 
 Two patterns with the same canonical text detect the same events. The converse is not claimed: as with covering, a
-missed equality costs a detector, and a wrong one would be a wrong answer. So the order of alternatives is kept where
-an event could be in two of them, and where a repetition has a preference, because both depend on the order.
+missed equality costs a detector, and a wrong equality would be a wrong answer. So the order of alternatives is kept
+where an event could be in two alternatives, and where a repetition has a preference, because both depend on the order.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def canonical(pattern: Pattern) -> Pattern:
 
 
 def canonical_names(pattern: Pattern) -> tuple[Pattern, dict[str, str]]:
-    """Return the canonical form, and the old name of each name (of several with one filter, the first)."""
+    """Return the canonical form, and the old name of each name (of several with the same filter, the first)."""
     filters = dict(pattern.filters)
     names = {name: name for name in pattern.names}
     references = [one.references for one in pattern.conditions] + [one.references for one in pattern.selections]
@@ -80,7 +80,7 @@ def expression_type(pattern: Pattern) -> str:
 
 
 def normal(tree: t.Tree, filters: Mapping[str, Filter]) -> t.Tree:
-    """Return a tree of the same meaning, with one order for what has no order."""
+    """Return a tree of the same meaning, with a fixed order for unordered parts."""
     match tree:
         case t.Atom():
             return _atom(tree, filters)
@@ -106,7 +106,7 @@ def normal(tree: t.Tree, filters: Mapping[str, Filter]) -> t.Tree:
 
 
 def disjoint(one: Iterable[str], other: Iterable[str], filters: Mapping[str, Filter]) -> bool:
-    """Tell whether no event can have a name of the one and a name of the other; in doubt it can."""
+    """Tell whether no event can have a name of both parts; in doubt an event can."""
     others = [filters[name] for name in other]
     return not any(filters[name].overlaps(filter) for name in one for filter in others)
 
@@ -118,7 +118,7 @@ def _flat(tree: t.Tree, kind: type[t.Tree]) -> list[t.Tree]:
 
 
 def _atom(atom: t.Atom, filters: Mapping[str, Filter]) -> t.Atom:
-    """Return an atom with sorted names and domain; the domain counts for its set, the first name has the event."""
+    """Return an atom with sorted names and domain; the domain counts for the set, the first name has the event."""
     names = _sorted(atom.names, filters)
     if atom.negated:
         return t.Atom(names, _sorted(atom.domain, filters), True)

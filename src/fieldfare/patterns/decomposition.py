@@ -1,18 +1,18 @@
-"""Decomposition: a part of a pattern gets a detector of its own, and the rest waits for the part's composite events.
+"""Decomposition: a part of a pattern gets a separate detector, and the rest waits for the part's composite events.
 
-The literature lets any sub-expression be detected apart. But a detector that runs apart runs always: `b followed by c`
-as the right side of `a followed by (b followed by c)` pairs a b from before the a with the c: the pattern is missed.
-With chronicle consumption, events that are points in time, and no event in two of the parts, three kinds of parts
-are exact (`cuts`), and these are the only ones that are cut:
+The literature lets any sub-expression be detected apart. But a separate detector runs always: `b followed by c` as
+the right side of `a followed by (b followed by c)` pairs a b from before the a with the c: the pattern is missed.
+With chronicle consumption, point events, and no event in two of the parts, three kinds of parts are exact (`cuts`),
+and only such parts are cut:
 
 - a *branch*, an alternative of the whole;
-- a *prefix*, the beginning of a sequence, if its instances end in the order in which they began: then each event of
-  the rest goes to the same instance. Steps one after the other do so, alternatives and open repetitions do not;
+- a *prefix*, the beginning of a sequence, if instances of the prefix end in the order of the beginnings: then each
+  event of the rest goes to the same instance. Steps in sequence do so, alternatives and open repetitions do not;
 - a *side* of `||`, if neither side can fail, nor run out of time.
 
-A part is cut with the keys, the windows and the limits in time around it. Conditions and selected fields go with
-the part if they are about the part alone. A detection is put together again (`Recipe.event`): it has the events and the
-type that it would have had without the cut.
+A part is cut with the keys, the windows and the limits in time around it. Conditions and selected fields on
+the part alone go with the part. A detection is put together again (`Recipe.event`), with the same events and the same
+type as without the cut.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LEAST: Final = 2
 
 
 class Cut(NamedTuple):
-    """A part of a pattern that may have a detector of its own."""
+    """A part of a pattern, fit for a separate detector."""
 
     path: Path
     kind: str
@@ -62,13 +62,13 @@ class Cut(NamedTuple):
         return composite_type(self.pattern.text)
 
     def overlaps(self, other: Cut) -> bool:
-        """Tell whether one of both is inside of the other."""
+        """Tell whether either part is inside of the other."""
         shorter, longer = sorted((self.path, other.path), key=len)
         return longer[: len(shorter)] == shorter
 
 
 class Recipe(NamedTuple):
-    """A pattern and the way to detect it: what a detector runs, and which of its names are composite events."""
+    """A pattern and the way to detect it: the pattern of the detector, and the names of composite events."""
 
     whole: Pattern
     runs: Pattern
@@ -81,7 +81,7 @@ class Recipe(NamedTuple):
         return composite_type(self.whole.text)
 
     def match(self, match: Match) -> Match:
-        """Return a match with the events of the parts in their places."""
+        """Return a match with the events of the parts in the right places."""
         return match._replace(items=tuple(_expanded(match.items, self.parts)))
 
     def event(self, match: Match, *, name: str = "", detector: str = "") -> Event:
@@ -99,7 +99,7 @@ class Recipe(NamedTuple):
 
 
 def cuts(pattern: Pattern) -> list[Cut]:
-    """Return the parts of a pattern that may be detected apart, parts around other parts first.
+    """Return the parts of a pattern fit for separate detection, parts around other parts first.
 
     >>> from fieldfare.patterns import parse_pattern
     >>> fraud = parse_pattern("a: [x = 1] b: [x = 2] c: [x = 3] (a followed by b followed by c) within 1 hour")
@@ -126,7 +126,7 @@ def cuts(pattern: Pattern) -> list[Cut]:
 
 
 def leaning(pattern: Pattern) -> Pattern:
-    """Return a pattern with the tree that the paths of cuts are about, and with its own names."""
+    """Return a pattern with the tree for the paths of cuts, and with the names of the pattern."""
     return replace(pattern, expression=replace(pattern.expression, tree=normal(pattern.tree, pattern.filters)))
 
 
@@ -136,7 +136,7 @@ def split(pattern: Pattern, chosen: Sequence[Cut], detectors: Mapping[str, str] 
     Args:
         pattern: the pattern.
         chosen: parts, none inside of another.
-        detectors: the detecting node by type of a part; without one, any node.
+        detectors: the detecting node by type of a part; without a node, any node.
     """
     if not chosen:
         return Recipe(pattern, pattern, {})
@@ -162,11 +162,11 @@ def split(pattern: Pattern, chosen: Sequence[Cut], detectors: Mapping[str, str] 
 
 
 def recipe_of(pattern: Pattern, hosts: Mapping[str, str]) -> Recipe:
-    """Return the recipe for a pattern of which some parts, or the whole, are detected at other nodes.
+    """Return the recipe for a pattern with some parts, or the whole, detected at other nodes.
 
     Args:
         pattern: the pattern.
-        hosts: nodes by type of what they detect; parts that the pattern lacks are of no interest.
+        hosts: nodes by type of the detected part; parts absent from the pattern are of no interest.
     """
     if not hosts:
         return Recipe(pattern, pattern, {})
@@ -182,7 +182,7 @@ def recipe_of(pattern: Pattern, hosts: Mapping[str, str]) -> Recipe:
 
 
 def _relay(pattern: Pattern, cut: Cut, hosts: Mapping[str, str]) -> Recipe:
-    """Return a recipe that passes on the detections of another node."""
+    """Return a recipe to pass on the detections of another node."""
     filter = parse(f"type = '{cut.type}' AND detector = '{_quoted(hosts[cut.type])}'")
     fields = tuple(parse_selection(name, f"c1.{name}", ["c1"]) for name in cut.fields)
     return Recipe(pattern, Pattern(Expression(t.Atom(("c1",)), {"c1": filter}), selections=fields), {"c1": cut})
@@ -209,7 +209,7 @@ def _fresh(filters: Mapping[str, Any], number: int) -> str:
 
 
 def _places(tree: t.Tree, path: Path, pattern: Pattern, limit: int) -> Iterator[tuple[Path, str, int]]:
-    """Yield the places of exact cuts, the kind of each, and the limit in time around it."""
+    """Yield the places of exact cuts, the kind of each, and the limit in time around the cut."""
     match tree:
         case t.Within():
             yield from _places(tree.body, (*path, 0), pattern, min(limit or tree.duration, tree.duration))
@@ -230,7 +230,7 @@ def _places(tree: t.Tree, path: Path, pattern: Pattern, limit: int) -> Iterator[
 def _prefixes(
     tree: t.Sequence | t.Concatenation, path: Path, pattern: Pattern, limit: int
 ) -> Iterator[tuple[Path, str, int]]:
-    """Yield the beginnings of a sequence, the longest first; the rest is apart from all of them."""
+    """Yield the beginnings of a sequence, the longest first; the rest is apart from all beginnings."""
     rest: list[t.Tree] = []
     node: t.Tree = tree
     while isinstance(node, (t.Sequence, t.Concatenation)):
@@ -248,7 +248,7 @@ def _apart(one: t.Tree, other: t.Tree, pattern: Pattern) -> bool:
 
 
 def _steps(tree: t.Tree) -> bool:
-    """Tell whether instances of a part end in the order in which they began, and only by events."""
+    """Tell whether instances of a part end in the order of beginning, and only by events."""
     match tree:
         case t.Atom():
             return True
@@ -265,7 +265,7 @@ def _steps(tree: t.Tree) -> bool:
 
 
 def _plain(tree: t.Tree) -> bool:
-    """Tell whether a part is made of steps that cannot fail."""
+    """Tell whether a part is made of steps without a way to fail."""
     match tree:
         case t.Atom():
             return not tree.negated and set(tree.within) == set(tree.names)
@@ -275,7 +275,7 @@ def _plain(tree: t.Tree) -> bool:
 
 
 def _events(tree: t.Tree) -> int:
-    """Return the number of events that a part needs at least, repetitions counted."""
+    """Return the least number of events for a part, repetitions counted."""
     match tree:
         case t.Atom():
             return 1
@@ -293,7 +293,7 @@ def _events(tree: t.Tree) -> int:
 
 
 def _cut(pattern: Pattern, path: Path, kind: str, limit: int) -> Cut | None:
-    """Return the part at a place with all that belongs to it; None if something is about the part and the rest."""
+    """Return the part at a place with all demands on the part; None if a demand is about the part and the rest."""
     tree = _at(pattern.tree, path)
     mine = set(t.names(tree)) & pattern.filters.keys()
     conditions, fields = [], dict[str, Selection]()
@@ -373,7 +373,7 @@ def _expanded(items: Iterable[Item], parts: Mapping[str, Cut]) -> Iterator[Item]
 
 
 def _items(constituents: Any, names: Mapping[str, str]) -> Iterator[Item]:
-    """Yield the items that the constituents of a composite event tell of."""
+    """Yield the items of the constituents of a composite event."""
     for one in constituents if isinstance(constituents, (list, tuple)) else ():
         low, high = _time(one["ts_lo"]), _time(one["ts_hi"])
         if "event" in one:

@@ -1,11 +1,11 @@
 """Placement: which detectors a pattern gets in a network, on which nodes, and which are there already.
 
-A policy belongs to a subscription. It decides on three questions apart from each other: whether a pattern is cut into
-parts (`decomposition`), whether detectors are used again (`reuse`), and where a new one stands (`locality`). Five
-policies have names. Detectors are known by the canonical text of what they detect, so a part that two patterns have in
-common has one detector, whoever asked for it first.
+A policy belongs to a subscription, and decides on three questions apart from each other: whether a pattern is cut into
+parts (`decomposition`), whether detectors are used again (`reuse`), and where a new detector stands (`locality`). Five
+policies have names. Detectors are known by the canonical text of the detected part, so a common part of two
+patterns has a single detector, no matter which pattern came first.
 
-`place` is a pure function of the pattern, the present detectors and what nodes have counted. Cuts are exact, see
+`place` is a pure function of the pattern, the present detectors and the counts of nodes. Cuts are exact, see
 `decomposition`.
 """
 
@@ -55,7 +55,7 @@ POLICIES: Final = {
 
 
 class Hosted(NamedTuple):
-    """A detector at a node, by the type of its composite events."""
+    """A detector at a node, by the type of composite events."""
 
     type: str
     node: str
@@ -63,12 +63,12 @@ class Hosted(NamedTuple):
 
 @dataclass(frozen=True)
 class Registry:
-    """The detectors of a network, and who uses each: subscribers and other detectors."""
+    """The detectors of a network, with the users of each: subscribers and other detectors."""
 
     users: Mapping[Hosted, frozenset[str | Hosted]] = field(default_factory=dict)
 
     def nodes(self, type: str) -> list[str]:
-        """Return the nodes that detect something, in order."""
+        """Return the nodes with detectors, in order."""
         return sorted(one.node for one in self.users if one.type == type)
 
     def used(self, hosted: Hosted, user: str | Hosted) -> Registry:
@@ -76,7 +76,7 @@ class Registry:
         return Registry({**self.users, hosted: self.users.get(hosted, frozenset()) | {user}})
 
     def left(self, user: str | Hosted) -> tuple[Registry, list[Hosted]]:
-        """Return a registry without a user, and the detectors that nobody wants any more.
+        """Return a registry without a user, and the detectors without users.
 
         >>> first, second = Hosted("ce:1", "oslo"), Hosted("ce:2", "rome")
         >>> registry = Registry().used(first, "ana").used(second, first)
@@ -92,7 +92,7 @@ class Registry:
         return registry, all_ended
 
     def with_stand(self, stand: Stand, user: str | Hosted) -> Registry:
-        """Return a registry with a detector of a plan, and all detectors that it needs."""
+        """Return a registry with a detector of a plan, and all detectors of the parts."""
         if stand.hosted in self.users:
             return self.used(stand.hosted, user)
         registry = self.used(stand.hosted, user)
@@ -102,7 +102,7 @@ class Registry:
 
 
 class Statistics(NamedTuple):
-    """The counts of nodes, as far as policies need them."""
+    """The counts of nodes, as far as policies need counts."""
 
     distance: Mapping[str, Mapping[str, float]]
     """Links, or seconds, between any two nodes."""
@@ -115,12 +115,12 @@ class Statistics(NamedTuple):
 
     @property
     def nodes(self) -> list[str]:
-        """All nodes, in order."""
+        """The names of all nodes with known distances, sorted."""
         return sorted(self.distance)
 
 
 class Stand(NamedTuple):
-    """A detector of a plan: what it runs, where, and the detectors of its parts."""
+    """A detector of a plan: the recipe, the node, and the detectors of the parts."""
 
     recipe: Recipe
     node: str
@@ -134,7 +134,7 @@ class Stand(NamedTuple):
         return Hosted(self.recipe.type, self.node)
 
     def all(self) -> Iterator[Stand]:
-        """Yield the detector and the detectors of its parts."""
+        """Yield the detector and the detectors of all parts."""
         yield self
         for part in self.inputs.values():
             yield from part.all()
@@ -143,7 +143,7 @@ class Stand(NamedTuple):
 def place(
     pattern: Pattern, consumer: str, policy: PlacementPolicy, registry: Registry, statistics: Statistics
 ) -> tuple[Stand, ...]:
-    """Return the detectors for a subscriber at a node: one, or as many as the policy wants copies."""
+    """Return the detectors for a subscriber at a node: as many as the policy wants copies, or a single detector."""
     plan = _Plan(policy, registry, statistics)
     whole = canonical(pattern)
     there = plan.reusable(whole, consumer)
@@ -171,14 +171,14 @@ class _Flows(NamedTuple):
 
 
 class _Plan:
-    """The choice of nodes for one pattern, and the load that the choices so far have added."""
+    """The choice of nodes for a pattern, and the load added by the choices so far."""
 
     def __init__(self, policy: PlacementPolicy, registry: Registry, statistics: Statistics) -> None:
         self._policy, self._registry = policy, registry
         self._statistics = statistics._replace(load=dict(statistics.load))
 
     def reusable(self, pattern: Pattern, consumer: str) -> list[str]:
-        """Return the nodes whose detectors are used again, the nearest first; none if they are not enough."""
+        """Return the nodes with detectors to use again, the nearest first; none if there are not enough."""
         away = self._statistics.distance[consumer]
         near = NEAR if self._policy.reuse == "near" else float("inf")
         nodes = [node for node in self._registry.nodes(composite_type(pattern.text)) if away[node] <= near]
@@ -186,7 +186,7 @@ class _Plan:
         return found if len(found) == self._policy.copies else []
 
     def new(self, pattern: Pattern, consumer: str, copies: int) -> list[Stand]:
-        """Return new detectors at different nodes, with the detectors of their parts."""
+        """Return new detectors at different nodes, with the detectors of the parts."""
         chosen = self._chosen(pattern, consumer)
         stands: list[Stand] = []
         for copy in range(copies):
@@ -201,7 +201,7 @@ class _Plan:
         return stands
 
     def _chosen(self, pattern: Pattern, consumer: str) -> list[Cut]:
-        """Return the parts that get, or have, a detector of their own."""
+        """Return the parts with a separate detector, new or present."""
         chosen: list[Cut] = []
         if self._policy.decomposition == "none":
             return chosen
@@ -220,7 +220,7 @@ class _Plan:
     def _node(
         self, recipe: Recipe, sources: list[Mapping[str, float]], consumer: str, taken: list[str], copies: int
     ) -> str:
-        """Return the cheapest node; for a copy, one that fails alone."""
+        """Return the cheapest node; for a copy, a node apart from the other copies in failures."""
         known, flows = self._statistics, _Flows(sources, _output(recipe, self._statistics))
 
         def cost(node: str) -> tuple[tuple[float, ...], str]:
@@ -288,7 +288,7 @@ def _output(recipe: Recipe, statistics: Statistics) -> float:
 
 
 def _estimate(tree: t.Tree, pattern: Pattern, statistics: Statistics) -> float:
-    """Return an upper bound of detections a second: each takes its own events."""
+    """Return an upper bound of detections a second: no event is in two detections."""
 
     def rate(one: t.Tree) -> float:
         return _estimate(one, pattern, statistics)

@@ -1,8 +1,8 @@
-"""Relaxations of a pattern, and near misses: events of a history that a single demand kept from being a match.
+"""Relaxations of a pattern, and near misses: events of a history, kept from a match by a single demand.
 
-A *relaxation* is the pattern with one demand less: without a limit on time, without a name that ends a run, with fewer
-repetitions, or without a condition. A match of a relaxation is a near miss if the pattern has no match that ends with
-the same event. Detectors do the work, so a reason rests on exactly what the language means.
+A *relaxation* is the pattern with a demand less: without a limit on time, without an ending name of a run, with fewer
+repetitions, or without a condition. A match of a relaxation is a near miss if no match of the pattern ends with the
+same event. Detectors do the work, so a reason rests on exactly the meaning of the language.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Rebuild: TypeAlias = Callable[[int], t.Tree]
 
 
 class NearMiss(NamedTuple):
-    """Events that would be a match without one demand, and what the demand says of these events."""
+    """Events short of a match by a single demand, and the reason given by the demand."""
 
     key: tuple[Any, ...]
     events: tuple[tuple[str, Occurrence], ...]
@@ -37,7 +37,7 @@ class NearMiss(NamedTuple):
 
 
 class Demand(Protocol):
-    """A demand of a pattern that can be left out."""
+    """A removable demand of a pattern."""
 
     def relaxed(self, pattern: Pattern) -> Pattern:
         """Return the pattern without the demand."""
@@ -47,7 +47,7 @@ class Demand(Protocol):
 
 
 def near_misses(pattern: Pattern, history: Sequence[Occurrence], most: int = 100) -> list[NearMiss]:
-    """Return the near misses of a pattern in a history, in the order of their last events, `most` at most.
+    """Return the near misses of a pattern in a history, in the order of the last events, `most` at most.
 
     >>> from fieldfare.patterns import parse_pattern
     >>> pair = parse_pattern("a: [x = 1] b: [x = 2] a followed by b within 10 s")
@@ -69,7 +69,7 @@ def near_misses(pattern: Pattern, history: Sequence[Occurrence], most: int = 100
 
 
 def demands(pattern: Pattern) -> Iterator[Demand]:
-    """Yield the demands of a pattern that a relaxation can leave out, in the order of the text."""
+    """Yield the removable demands of a pattern, in the order of the text."""
     yield from _demands(pattern.tree, lambda tree: tree, frozenset())
     for place in range(len(pattern.conditions)):
         yield _Condition(place)
@@ -143,7 +143,7 @@ class _Limit:
         return bool(_detections(_with_tree(pattern, self.rebuild(duration)), events))
 
     def _late(self, events: Sequence[Occurrence], duration: int) -> int:
-        """Return the place of the event that comes exactly so long after an earlier one."""
+        """Return the place of the event exactly so long after an earlier event."""
         for place, event in enumerate(events):
             if event.high - duration in {one.high if self.from_end else one.low for one in events[:place]}:
                 return place
@@ -152,7 +152,7 @@ class _Limit:
 
 @dataclass(frozen=True, slots=True)
 class _Absence:
-    """A name that must not come."""
+    """A forbidden name: an event with the name ends a run."""
 
     tree: t.Tree
     name: str
@@ -199,7 +199,7 @@ class _Count:
 
 @dataclass(frozen=True, slots=True)
 class _Condition:
-    """A condition between events, by its place."""
+    """A condition between events, by place."""
 
     place: int
 

@@ -10,13 +10,13 @@ r"""Correlation rules of Sigma as patterns: several events of other rules, count
 | rule | pattern |
 |---|---|
 | `event_count`, at least n | `failed_login{n} within 10 min for each User` |
-| `value_count`, at least n | n events, each with a value that none before has |
+| `value_count`, at least n | n events, each with a value new among the events |
 | `temporal` | `(a and b) within 10 min`; with a condition, so many of the rules |
 | `temporal_ordered` | `(a then b) within 10 min` |
 
-Windows slide, and an event is part of one detection at most; where a group has a field with other names in other rules,
-each event that begins a story is part of one. A rule that refers to a correlation asks for its composite
-events, `pattern = 'name'`. A condition with an upper bound is refused: only the end of a window would tell.
+Windows slide, and an event is part of a single detection at most; where a group has a field with other names in other
+rules, each first event of a story is part of a detection. A rule with a reference to a correlation asks for the
+composite events, `pattern = 'name'`. A condition with an upper bound is refused: only the end of a window would tell.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _WORDS: Final = frozenset({
 
 
 class _Part(NamedTuple):
-    """A rule in a correlation: a name for its events, their filter, and the fields of the group in them."""
+    """A rule in a correlation: a name for the events, the filter, and the fields of the group in the events."""
 
     name: str
     filter: Filter
@@ -102,7 +102,7 @@ class Rules:
         return _pattern(document, self, self._schema)
 
     def referred(self) -> frozenset[str]:
-        """Return names and ids of rules that are only parts of correlations: those without `generate` of their own."""
+        """Return names and ids of rules used only as parts of correlations: rules without `generate`."""
         found: set[str] = set()
         for document in self._known.values():
             table = document.get("correlation")
@@ -134,7 +134,7 @@ class Rules:
 
 
 def title(document: Mapping[str, Any]) -> str:
-    """Return the name that a rule has as a pattern of a node: its name, else its id, else its title."""
+    """Return the name of a rule as a pattern of a node: the name, else the id, else the title."""
     return str(document.get("name") or document.get("id") or document.get("title") or "correlation")
 
 
@@ -214,7 +214,7 @@ def _names(references: Sequence[object]) -> list[str]:
 
 
 def _grouping(parts: Sequence[_Part], kind: str) -> tuple[list[str], list[str]]:
-    """Return the fields that are the same in all rules, and conditions for those with other names in other rules."""
+    """Return the common fields of all rules, and conditions for fields with other names in other rules."""
     keys, same = [], []
     for paths in zip(*(part.group for part in parts), strict=True):
         if len(set(paths)) == 1:
@@ -259,7 +259,7 @@ def _expression(
 
 
 def _least(condition: object, most: int) -> int:
-    """Return the least count that a condition asks for; an upper bound is refused."""
+    """Return the least count of a condition; an upper bound is refused."""
     if not isinstance(condition, Mapping):
         raise FilterDocumentError("/correlation/condition", "expected a map such as {gte: 10}")
     counts: dict[str, Any] = {key: value for key, value in condition.items() if key != "field"}
@@ -291,7 +291,7 @@ def _value_fields(condition: object, parts: Sequence[_Part], schema: LogSchema) 
 
 
 def _values(parts: Sequence[_Part], fields: Sequence[str], count: int) -> tuple[Expression, list[str]]:
-    """Return events of which each has a value, or a combination of values, that no event before has."""
+    """Return events with distinct values, or distinct combinations of values."""
     present = parse(" AND ".join(f"EXISTS {quoted(path)} AND NOT {quoted(path)} IS NULL" for path in fields))
     wanted = conjunction([some([part.filter for part in parts]), present])
     names = [f"value_{number}" for number in range(1, count + 1)]

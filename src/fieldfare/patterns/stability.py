@@ -1,18 +1,18 @@
-"""Stability: when an event may be looked at, although events of other sources may be on their way.
+"""Stability: when an event may be looked at, although events of other sources may be on the way.
 
 Events of several sources come over different ways, and so out of order, even if each source's events come in order.
 Each subscription to a pattern chooses between delay and errors:
 
 - `BestEffort` takes every event at once. A late event is out of order, and an instance ignores it or fails: detections
   may be missing, and others may be wrong.
-- `Guaranteed` takes an event when it is *stable*: every source has shown that it will send nothing earlier, by a later
+- `Guaranteed` takes an event when it is *stable*: every source has promised to send nothing earlier, by a later
   event or by a heartbeat. If the events of each source come in order, the detections are those of the whole input
-  sorted. A source that is silent for some heartbeats is evicted, by name and with a count: what it sends later may
-  come too late, and the guarantee is one among the other sources. Without a limit a dead source blocks for ever.
-- `Probabilistic` takes an event when, by the delays that each source had lately, nothing earlier comes with a
-  probability that the subscription names.
+  sorted. A source silent for some heartbeats is evicted, by name and with a count: later events of the source may
+  come too late, and the guarantee holds among the other sources. Without a limit a dead source blocks for ever.
+- `Probabilistic` takes an event when, by the recent delays of each source, nothing earlier comes with a probability
+  given by the subscription.
 
-Time is an argument. An `InputOrder` holds the events of one detector.
+Time is an argument. An `InputOrder` holds the events of a single detector.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class BestEffort(NamedTuple):
 
 
 class Guaranteed(NamedTuple):
-    """Take stable events only."""
+    """Take stable events only, and evict a source after a long silence."""
 
     silence: int = 3 * SECOND
     """Microseconds without a sign of a source until it is evicted; 0 for never."""
@@ -93,12 +93,12 @@ class _Source:
             self.delays.remove(self.order.popleft())
 
     def share(self, delay: int) -> float:
-        """Return the share of events that did not take longer."""
+        """Return the share of events without a longer delay."""
         return bisect_right(self.delays, delay) / len(self.delays)
 
 
 class InputOrder:
-    """The events on their way into a detector.
+    """The events on the way into a detector.
 
     >>> order = InputOrder(Guaranteed(), ["oslo", "rome"])
     >>> order.take("oslo", Occurrence(5, 5, {}), now=6)
@@ -112,7 +112,7 @@ class InputOrder:
     """
 
     def __init__(self, policy: DetectionPolicy, sources: Iterable[str] = (), now: int = 0) -> None:
-        """Expect events of some sources; further ones may come later."""
+        """Expect events of some sources; further sources may come later."""
         self.policy = policy
         self.clock = -NEVER
         """Timers with an earlier deadline may strike."""
@@ -142,7 +142,7 @@ class InputOrder:
         heappush(self._waiting, (event.key, self._count, event))
 
     def heartbeat(self, source: str, time: int, now: int) -> None:
-        """Take in the word of a source that no event follows that ended at a time or before, in microseconds."""
+        """Take in the promise of a source: all later events end after a time, in microseconds."""
         own = self._heard(source, now)
         own.mark = max(own.mark, (time + 1, -NEVER, 0, "", 0))
 
@@ -152,7 +152,7 @@ class InputOrder:
         return own
 
     def due(self, now: int) -> list[Occurrence]:
-        """Return the events that the detector may have now, in order, and set the clock for the timers behind them."""
+        """Return the events due at the detector now, in order, and set the clock for the timers behind the events."""
         found = []
         limit = self._limit(now)
         while self._waiting and (isinstance(self.policy, BestEffort) or self._waiting[0][0] <= limit):
@@ -184,7 +184,7 @@ class InputOrder:
     def lag(self) -> int:
         """Probabilistic only: microseconds after which an event is stable with the wanted probability.
 
-        It is the least delay for which the shares of events that took no longer, multiplied over the sources, are
+        The delay is the least for which the shares of events without a longer delay, multiplied over the sources, are
         the probability. Sources of which nothing is known have no influence.
         """
         assert isinstance(self.policy, Probabilistic)

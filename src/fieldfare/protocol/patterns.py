@@ -1,13 +1,13 @@
 """Pattern messages: how nodes share the detection of patterns.
 
-    node of a pattern                        node that detects a part
+    node of a pattern                        detecting node of a part
       | ---- MeasurePattern -----------------> |   which such events are published there, from now on?
-      | <--- PatternStatistics --------------- |   so many a second, and this is my load, and these are my neighbours
-      | ---- WantPattern --------------------> |   detect this part; a subscription to its composite events came before
+      | <--- PatternStatistics --------------- |   so many a second, with my load, and my neighbours
+      | ---- WantPattern --------------------> |   detect the part; a subscription to the composite events came before
       | <--- PatternRefused ------------------ |   only if the part exceeds the bounds there
       | ---- DropPattern --------------------> |   the pattern has ended
 
-The composite events themselves are ordinary events on ordinary ways. A message is the content of an envelope, so nodes
+The composite events are ordinary events on ordinary ways. A message is the content of an envelope, so nodes
 on the way need not know of patterns.
 """
 
@@ -25,7 +25,7 @@ class PatternMessage(msgspec.Struct, frozen=True, tag=True, tag_field="is", omit
 
 
 class MeasurePattern(PatternMessage, frozen=True):
-    """Request to count the events that are published at the receiver, by filter, until the next maintenance."""
+    """Request to count the events published at the receiver, by filter, until the next maintenance."""
 
     filters: tuple[str, ...]
     types: tuple[str, ...]
@@ -33,7 +33,7 @@ class MeasurePattern(PatternMessage, frozen=True):
 
 
 class PatternStatistics(PatternMessage, frozen=True):
-    """Answer: what a node has counted."""
+    """Answer: the counts of a node since the request."""
 
     rates: tuple[float, ...]
     """Events a second, in the order of the filters."""
@@ -60,7 +60,7 @@ class PatternRefused(PatternMessage, frozen=True):
 
 
 class DropPattern(PatternMessage, frozen=True):
-    """Notice that a part is no longer needed."""
+    """Notice of the end of the need for a part."""
 
     type: str
 

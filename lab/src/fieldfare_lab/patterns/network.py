@@ -5,7 +5,7 @@
     b1 (c, d) --'    thin link       '-- b6
 
 Publishers of a and b are at b0, of c and d at b1; subscribers at b4 to b6. Detectors may stand at any node. Nodes run
-the core of real nodes, and composite events are ordinary events: what is counted are the events on links.
+the core of real nodes, and composite events are ordinary events: the experiments count the events on links.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def story(seed: int, events: int, rate: float = 100.0) -> list[tuple[float, Even
 
 
 def statistics(wishes: Iterable[Wish], rate: float) -> Statistics:
-    """Return what nodes would have counted for the filters of some patterns."""
+    """Return the counts of nodes for the filters of some patterns."""
     rates = {}
     for one in wishes:
         for name in one.pattern.names:

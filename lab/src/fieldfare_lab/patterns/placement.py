@@ -1,4 +1,4 @@
-"""R1.1 to R1.4: where detectors stand, what they cost, and what they share."""
+"""R1.1 to R1.4: the nodes of detectors, the costs, and the gain from sharing."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def bottleneck(settings: Settings) -> Result:
 
 
 def _central(distance: Any) -> Any:
-    """Return distances that make b3 the nearest node for everybody."""
+    """Return distances with b3 as the nearest node for everybody."""
     return {node: {other: 0.0 if "b3" in (node, other) else 9.0 for other in distance} for node in distance}
 
 
@@ -111,7 +111,7 @@ def locality(settings: Settings) -> Result:
 
 
 def reuse(settings: Settings) -> Result:
-    """R1.3: what more subscribers cost, if they share a part of their patterns."""
+    """R1.3: the cost of more subscribers with a common part of all patterns."""
     rows: list[dict[str, Any]] = []
     events = story(settings.seed, settings.size(1000))
     counts = (1, 2, 4, 8)

@@ -1,1 +1,1 @@
-"""Rules of Sigma as a workload: a folder of rules that people wrote, and log events."""
+"""Rules of Sigma as a workload: a folder of rules written by people, and log events."""

@@ -1,7 +1,7 @@
 """A corpus of Sigma: the rules of a folder as filters, and log events like those of another folder.
 
-Real events of attacks are few. `mixed` makes as many events as wanted: each is a real one in which some fields come
-from other events of the same kind, so that most events fit parts of many rules, and few fit a whole rule.
+Real events of attacks are few. `mixed` makes as many events as wanted: each is a real event in which some fields
+come from other events of the same kind, so most events fit parts of many rules, and few fit a whole rule.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _SERVICES: Final = {
 
 
 def windows() -> LogSchema:
-    """Return the schema of Windows: kinds of events by channel and number; all other sources name themselves."""
+    """Return the schema of Windows: kinds of events by channel and number; other sources by the field `source`."""
     sources = [_kind(name, _SERVICES["sysmon"], numbers) for name, numbers in _SYSMON.items()]
     sources += [_kind(name, _SERVICES["powershell"], numbers) for name, numbers in _POWERSHELL.items()]
     sources += [

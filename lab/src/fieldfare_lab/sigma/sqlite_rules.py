@@ -1,4 +1,4 @@
-"""Rules as queries of SQLite, as `pysigma-backend-sqlite` writes them: one for each rule, over a table of events.
+"""Rules as queries of SQLite, in the words of `pysigma-backend-sqlite`: a query for each rule, over a table of events.
 
 pySigma and its backend are no part of Fieldfare: `pip install --target peers pysigma pysigma-backend-sqlite`.
 """
@@ -22,7 +22,7 @@ _COLUMNS: Final = 2_000
 
 
 def missing() -> str | None:
-    """Return what is not installed, or None."""
+    """Return a message about a missing package, or None."""
     if importlib.util.find_spec("sigma") is None or importlib.util.find_spec("sigma.backends.sqlite") is None:
         return "pySigma is not installed: pip install --target peers pysigma pysigma-backend-sqlite"
     return None

@@ -1,7 +1,7 @@
-"""Ways to find the rules that events match: the index, Spark, a node, and SQLite with the queries of pySigma.
+"""Ways to find the matching rules of events: the index, Spark, a node, and SQLite with the queries of pySigma.
 
-A way gets filters and events once, and then matches all events as often as asked; it returns the number of matches, and
-what they cost in CPU time: of this process, of Spark with its workers, or of the node's process.
+A way gets filters and events once, and then matches all events as often as asked; the result is the number of
+matches, and the CPU time: of this process, of Spark with its workers, or of the node's process.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ BATCH: Final = 100
 
 
 class Corpus(NamedTuple):
-    """Rules and events, and the folder of the rules for engines that read them."""
+    """Rules and events, and the folder of the rules for engines with a loader of rules."""
 
     rules: Mapping[str, Filter]
     events: Sequence[Event]
@@ -53,7 +53,7 @@ Way = Callable[[Corpus], contextlib.AbstractContextManager[Round]]
 
 @contextlib.contextmanager
 def single(corpus: Corpus) -> Iterator[Round]:
-    """Match event by event."""
+    """Match event by event, with the index in memory."""
     index = Index(corpus.rules.items())
     yield lambda: timed(lambda: sum(len(index.match(event)) for event in corpus.events))
 
@@ -84,9 +84,9 @@ def on_spark(corpus: Corpus) -> Iterator[Round]:
 
 @contextlib.contextmanager
 def in_a_node(corpus: Corpus) -> Iterator[Round]:
-    """Publish the events at a node in whose sessions the rules are subscriptions, and wait for all deliveries.
+    """Publish the events at a node with the rules as subscriptions of sessions, and wait for all deliveries.
 
-    The cost is that of the node's process, which receives, logs, matches and sends.
+    The cost is the CPU time of the node's process, which receives, logs, matches and sends.
     """
     index = Index(corpus.rules.items())
     expected = sum(len(index.match(event)) for event in corpus.events)
@@ -102,7 +102,7 @@ def in_a_node(corpus: Corpus) -> Iterator[Round]:
 
 
 async def _subscribed(port: int, rules: Mapping[str, Filter]) -> Publish:
-    """Subscribe to the rules; return a function that publishes events and counts what arrives."""
+    """Subscribe to the rules; return a function to publish events and count the deliveries."""
     kept: list[object] = []
     count = 0
     moved = asyncio.Event()
@@ -139,7 +139,7 @@ async def _subscribed(port: int, rules: Mapping[str, Filter]) -> Publish:
 
 @contextlib.contextmanager
 def in_sqlite(corpus: Corpus) -> Iterator[Round]:
-    """Count the events of each rule by a query of its own, over a table in memory."""
+    """Count the events of each rule by a separate query, over a table in memory."""
     wanted = sqlite_rules.queries(corpus.folder, corpus.rules)
     with sqlite_rules.table(corpus.events, wanted) as database:
         yield lambda: timed(lambda: sum(sqlite_rules.counted(database, query) for query in wanted))
@@ -157,5 +157,5 @@ OURS: Final = frozenset(WAYS) - {"sqlite"}
 
 
 def missing(name: str) -> str | None:
-    """Return what a way needs and does not find, or None."""
+    """Return a message about a missing requirement of a way, or None."""
     return sqlite_rules.missing() if name == "sqlite" else None

@@ -36,7 +36,7 @@ _TASKS: Final = 4
 
 
 class Chunk(NamedTuple):
-    """A folder with some events and the pairs of their matches, of one version of the subscriptions."""
+    """A folder with some events and the pairs of matches, of a single version of the subscriptions."""
 
     path: str
     snapshot: int
@@ -81,7 +81,7 @@ def _gathering(plan: MatchPlan, aside: Path, chunks: Sequence[Chunk]) -> Callabl
 
 
 class _Owners:
-    """The folders of the owners of a version, and the tasks that gather them."""
+    """The folders of the owners of a version, and the gathering tasks."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
