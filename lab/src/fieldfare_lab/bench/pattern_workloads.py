@@ -18,8 +18,8 @@ TOGETHER: Final = 10
 """patterns with a kind in common"""
 LANES: Final = 5
 """stories that happen at the same time"""
-STEP: Final = 500
-"""milliseconds between two events of a story"""
+STEP: Final = 430
+"""milliseconds between two events of a story; no multiple is the length of a pattern, where engines differ"""
 PAUSE: Final = 12_000
 """milliseconds between two stories of a lane, longer than every pattern"""
 
