@@ -59,10 +59,10 @@ WANTED = {
 }  # fmt: skip
 
 BLOCK = """
-big: [quantity > 900] small: [quantity < 50]
-(at least 3 big followed by not small followed by [quantity > 950]) within 20 s
+big: [quantity > 900]
+small: [quantity < 50]
+(at least 3 big followed by small) within 20 s
 for each symbol
-where last(big.price) > 1.005 * first(big.price)
 select symbol as symbol, count(big) as blocks, last(big.price) as price
 """
 

@@ -54,7 +54,7 @@ class Pattern {
 
   show(item) {
     const { text, type, named, users, states, transitions, instances, keys, latest } = item;
-    say(this._text, text);
+    say(this._text, text.trim());
     const readers = users.length ? plural(users.length, "subscription") : "no subscription";
     say(this._facts, `${named ? "of the settings" : "of its subscriptions"} · ${readers} · events of type ${type}`);
     this._once("picture", { states, transitions }, () =>
